@@ -9,6 +9,7 @@ import click
 
 from featpipe.cli.main import lock_option
 from featpipe.cli.terminal import echo
+from featpipe.errors import UsageError
 from featpipe.settings import LEVELS
 
 if TYPE_CHECKING:
@@ -90,9 +91,22 @@ def forget(cache: str, names: tuple[str, ...], yes: bool, dry_run: bool, wait: f
             echo(f"{_count(chosen)} would leave {cache}")
             return
         if len(chosen) > _FEW and not yes:
-            click.confirm(f"forget {_count(chosen)}?", abort=True, err=True)
+            _ask(f"forget {_count(chosen)}?")
         forget_documents(opened.path, chosen, wait_s=wait)
     echo(f"{_count(chosen)} left {cache}; featpipe compact frees what only they hold")
+
+
+def _ask(question: str) -> None:
+    """Go on only if a person, or a program by standard input, agrees."""
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort as error:
+        if isinstance(error.__context__, EOFError):
+            echo(err=True)  # ends the line of the question
+            raise UsageError(
+                "nothing was forgotten: standard input gave no answer", hint="say --yes"
+            ) from None
+        raise
 
 
 def _count(chosen: Sequence[CachedDocument]) -> str:

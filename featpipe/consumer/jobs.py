@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 import sqlite3
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Self
@@ -14,7 +15,7 @@ from featpipe.errors import UsageError, WriteFailed
 from featpipe.extraction.messages import AUTO, Given, Inline, Stored, Upload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _KEYS = frozenset({"id", "text", "document", "data", "name", "template"})
@@ -122,7 +123,7 @@ class Journal:
     def __init__(self, path: Path | None, most: int = 100_000) -> None:
         self._most = most
         self._name = str(path) if path is not None else ":memory:"
-        try:
+        with self._naming("opened"):
             self._file = sqlite3.connect(self._name, isolation_level=None, check_same_thread=False)
             self._file.execute("PRAGMA journal_mode = WAL")
             self._file.execute("PRAGMA synchronous = FULL")
@@ -130,12 +131,28 @@ class Journal:
                 "CREATE TABLE IF NOT EXISTS answers"
                 " (number INTEGER PRIMARY KEY, key TEXT UNIQUE, answer TEXT)"
             )
+
+    @contextmanager
+    def _naming(self, done: str) -> Iterator[None]:
+        """An error of SQLite names the file and the next step."""
+        try:
+            yield
         except sqlite3.Error as error:
-            raise WriteFailed(f"the journal {self._name} cannot be opened: {error}") from error
+            raise WriteFailed(
+                f"the journal {self._name} cannot be {done}: {error}",
+                hint="make room, or move a damaged one away: its answers are then computed again",
+            ) from error
 
     def get(self, key: str) -> str | None:
-        """The answer under this key, or None."""
-        row = self._file.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
+        """The answer under this key, or None.
+
+        Raises:
+            WriteFailed: it cannot be read.
+
+        """
+        with self._naming("read"):
+            found = self._file.execute("SELECT answer FROM answers WHERE key = ?", (key,))
+            row = found.fetchone()
         return None if row is None else str(row[0])
 
     def put(self, key: str, answer: str) -> None:
@@ -145,7 +162,7 @@ class Journal:
             WriteFailed: it could not be made durable.
 
         """
-        try:
+        with self._naming("written"):
             self._file.execute(
                 "INSERT OR IGNORE INTO answers (key, answer) VALUES (?, ?)", (key, answer)
             )
@@ -153,8 +170,6 @@ class Journal:
                 "DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ?",
                 (self._most,),
             )
-        except sqlite3.Error as error:
-            raise WriteFailed(f"the journal {self._name} cannot be written: {error}") from error
 
     def close(self) -> None:
         """Close the file."""

@@ -132,6 +132,7 @@ class PageSource:
 
         """
         if isinstance(given, Inline):
+            self._cache.refresh()  # as finding a document does
             return self.page_of_text(given.text, given.name), True
         found = self.find(given)
         if isinstance(found, Document):

@@ -182,8 +182,13 @@ class Extraction:
 
     def as_json(self) -> str:
         """One line, of characters that UTF-8 can hold."""
-        text = json.dumps(self.as_dict(), ensure_ascii=False)
-        return _LONE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+        return json_line(self.as_dict())
+
+
+def json_line(content: object) -> str:
+    """JSON without line breaks, of characters that UTF-8 can hold."""
+    text = json.dumps(content, ensure_ascii=False)
+    return _LONE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 #: Half of a surrogate pair: no character of UTF-8, and as an escape good JSON.

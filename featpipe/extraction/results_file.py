@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from featpipe.atomic_write import check_writable, write_atomically
 from featpipe.documents.output import check_free
-from featpipe.errors import MissingExtra, UsageError
+from featpipe.errors import MissingExtra, UsageError, WriteFailed
 from featpipe.extraction.results import COLUMNS, table_rows
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def write_extractions(extractions: Iterable[Extraction], path: Path) -> Written:
 
     Raises:
         UsageError, MissingExtra: as `check_output`.
-        OSError: it cannot be written.
+        WriteFailed: it cannot be written, as on a full disk; an earlier file stays.
+        OSError: of a pipe or a device.
 
     """
     check_output(path)
@@ -90,8 +91,14 @@ def write_extractions(extractions: Iterable[Extraction], path: Path) -> Written:
     if is_device(path):
         with path.open("wb") as file:
             write(file)
-    else:
+        return Written(counted.n, tuple(notes))
+    try:
         write_atomically(path.resolve(), write, is_durable=True)  # the file that a link names
+    except OSError as error:
+        raise WriteFailed(
+            f"{path} cannot be written: {error.strerror or error}",
+            hint="make room, or give another file",
+        ) from error
     return Written(counted.n, tuple(notes))
 
 

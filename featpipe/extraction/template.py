@@ -193,27 +193,21 @@ class Template(BaseModel):
 
     @model_validator(mode="after")
     def _names_agree(self) -> Template:
-        names = [field.name for field in self.fields]
-        for number, name in enumerate(names):
-            if name in names[:number]:
-                raise _fault("field {field} is defined twice", name, ("fields", number, "name"))
+        names: set[str] = set()
+        for number, field in enumerate(self.fields):
+            if field.name in names:
+                where = ("fields", number, "name")
+                raise _fault("field {field} is defined twice", field.name, where)
+            names.add(field.name)
         for number, sample in enumerate(self.samples):
-            for place in self.unknown_in(sample):
+            for place in _unknown_in(sample, names):
                 message = f"sample {number + 1} has a value for {{field}}, which is no field"
                 raise _fault(message, place[-1], ("samples", number, *place))
         return self
 
     def unknown_in(self, sample: SampleSpec) -> list[tuple[str | int, ...]]:
         """Places of a sample's values whose name, the last step, is not a field here."""
-        places = [("fields", name) for name in sample.fields]
-        places += [("spans", name) for name in sample.spans]
-        inside = [
-            ("records", number, name)
-            for number, record in enumerate(sample.records)
-            for name in record
-        ]
-        names = {field.name for field in self.fields}
-        return [place for place in (*places, *inside) if place[-1] not in names]
+        return _unknown_in(sample, {field.name for field in self.fields})
 
     def values_of(self, field: str) -> list[str]:
         """The values of a field in all samples."""
@@ -222,6 +216,15 @@ class Template(BaseModel):
     def field(self, name: str) -> FieldSpec:
         """One field by name."""
         return next(field for field in self.fields if field.name == name)
+
+
+def _unknown_in(sample: SampleSpec, names: set[str]) -> list[tuple[str | int, ...]]:
+    places: list[tuple[str | int, ...]] = [("fields", name) for name in sample.fields]
+    places += [("spans", name) for name in sample.spans]
+    places += [
+        ("records", number, name) for number, record in enumerate(sample.records) for name in record
+    ]
+    return [place for place in places if place[-1] not in names]
 
 
 def _fault(message: str, field: str | int, place: tuple[int | str, ...]) -> PydanticCustomError:

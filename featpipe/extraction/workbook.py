@@ -11,6 +11,7 @@ All cells are held in memory until the end: about 3 kB a value.
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -56,13 +57,15 @@ def write_workbook(extractions: Iterable[Extraction], file: BinaryIO) -> tuple[s
     """
     import xlsxwriter
 
-    book = xlsxwriter.Workbook(file)
+    whole = io.BytesIO()  # a file that is full would be closed before the archive is, with a trace
+    book = xlsxwriter.Workbook(whole)
     book.set_properties({"author": GENERATOR, "created": _CREATED})
     pages = _Sheets(book, _Formats(book))
     for extraction in extractions:
         pages.add(extraction)
     pages.finish()
     book.close()
+    file.write(whole.getbuffer())
     return tuple(pages.texts.notes())
 
 

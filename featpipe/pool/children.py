@@ -21,7 +21,7 @@ from featpipe.pool.log_thread import LogThread, log
 from featpipe.pool.open_tasks import OpenTasks
 from featpipe.pool.payload_store import PayloadStore
 from featpipe.pool.spawn import boot_record, environment_of, start_fresh
-from featpipe.pool.task import Cause, Ended, Failure, Loss
+from featpipe.pool.task import FOREIGN, Cause, Ended, Failure, Loss
 from featpipe.pool.watchdog import state_of_process
 from featpipe.pool.workers import LOST_S, Worker, WorkerTable
 
@@ -259,7 +259,10 @@ class Children:
         loss, begun = worker.loss(code), worker.begun()
         self.payloads.remove_worker(worker)
         if self._hub.is_open:
-            log.debug("%s %s", worker.name, loss.summary)
+            is_silent = loss.cause in FOREIGN or loss.cause is Cause.OUT_OF_MEMORY
+            # What it had is run again, or a part at a time: no error need tell of it.
+            note = log.warning if is_silent and worker.pid is not None else log.debug
+            note("%s is lost: %s", worker.name, loss.summary)
             self._hub.act(self._scheduler.lost(worker.number, loss, begun, self._hub.now))
 
     def _on_fork_exit(self, number: int) -> None:

@@ -61,7 +61,11 @@ def create_app(engine: Engine, page: str = "") -> FastAPI:
     for kind in (Failure, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _answer_error)
     app.add_middleware(
-        RequestMiddleware, settings=engine.settings, metrics=engine.metrics, tracer=engine.tracer
+        RequestMiddleware,
+        settings=engine.settings,
+        metrics=engine.metrics,
+        tracer=engine.tracer,
+        is_draining=lambda: engine.is_draining,
     )
     if engine.settings.cors_origins:  # outside: a browser asks first, without a key
         app.add_middleware(

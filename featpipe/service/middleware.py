@@ -5,8 +5,8 @@ lacks the right that the path needs, is refused before the body is read; a body 
 as it exceeds its limit, whatever its header announced, or when no piece of it comes within the
 deadline of a request, as from a client whose machine has gone; a client that leaves before its body
 is whole is no error of the service; an unexpected exception becomes a plain error with that id, and
-is logged with its stack. A browser's question whether a page may ask (CORS) is answered before
-this, without an id.
+is logged with its stack; HEAD is answered by the head of what GET answers. A browser's question
+whether a page may ask (CORS) is answered before this, without an id.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from featpipe.service.keys import find_key, needed_right
 from featpipe.service.settings import is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from opentelemetry.trace import Span
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -55,13 +55,21 @@ class RequestMiddleware:
         settings: limits and keys.
         metrics: requests are counted there.
         tracer: makes the span of each request.
+        is_draining: whether the service is ending: each answer then ends its connection, so that
+            no further request is sent on one that is about to be closed.
 
     """
 
     def __init__(
-        self, app: ASGIApp, settings: ServiceSettings, metrics: ServiceMetrics, tracer: Tracer
+        self,
+        app: ASGIApp,
+        settings: ServiceSettings,
+        metrics: ServiceMetrics,
+        tracer: Tracer,
+        is_draining: Callable[[], bool],
     ) -> None:
         self._app, self._settings, self._metrics, self._tracer = app, settings, metrics, tracer
+        self._is_draining = is_draining
         self._allowed_hosts = frozenset(name.lower() for name in settings.allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,6 +82,7 @@ class RequestMiddleware:
         request_id = given if _ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         exchange = _Exchange(scope, receive, send, request_id, self._settings.deadline_s)
+        exchange.is_last = self._is_draining
         started = perf_counter()
         self._metrics.in_flight.inc()
         with self._tracer.serving(f"{scope['method']} {scope['path']}", headers) as span:
@@ -87,7 +96,7 @@ class RequestMiddleware:
         try:
             self._check_caller(scope, headers)
             exchange.limit_body(self._limit_of(scope), headers.get("content-length"))
-            await self._app(scope, exchange.receive, exchange.send)
+            await self._pass_on(scope, exchange)
             await exchange.finish()
         except Failure as failure:
             await exchange.refuse(failure)
@@ -95,6 +104,17 @@ class RequestMiddleware:
             if exchange.refused is None and not exchange.is_gone:
                 logger.exception("request failed", extra={"request_id": exchange.request_id})
             await exchange.refuse(exchange.refused or failure_of(error))
+
+    async def _pass_on(self, scope: Scope, exchange: _Exchange) -> None:
+        """FastAPI's routes know GET only; the server leaves out the body where HEAD was asked."""
+        if scope["method"] != "HEAD":
+            await self._app(scope, exchange.receive, exchange.send)
+            return
+        asked = {**scope, "method": "GET"}
+        try:
+            await self._app(asked, exchange.receive, exchange.send)
+        finally:
+            scope["route"] = asked.get("route")
 
     def _check_caller(self, scope: Scope, headers: Headers) -> None:
         """Refuse callers without a key that has the right; note whose key it is.
@@ -198,6 +218,8 @@ class _Exchange:
         """Whether the client left before its body was whole: nothing is sent any more."""
         self._scope, self._receive, self._send = scope, receive, send
         self._pause_s = pause_s
+        self.is_last: Callable[[], bool] = bool
+        """Whether the connection is to end with this answer."""
         self._is_begun = self._is_whole = False
         self._n_bytes, self._limit = 0, 0
 
@@ -268,6 +290,7 @@ class _Exchange:
             *message.get("headers", []),
             (b"x-request-id", self.request_id.encode("ascii")),
             (b"x-content-type-options", b"nosniff"),
+            *([(b"connection", b"close")] if self.is_last() else []),
         ]
 
 

@@ -1,8 +1,12 @@
 """The server: listens, and on SIGTERM or Ctrl-C ends in order.
 
-Readiness is denied first (for ``notice_s``, so that load balancers use other servers); then no
-connection is accepted; then requests in flight are answered (for ``drain_s`` at most); then the
-workers end, and the program exits with 0. A second signal skips all waiting.
+Readiness is denied first (for ``notice_s``, so that load balancers use other servers), and each
+answer from then on ends its connection; then no connection is accepted; then requests in flight
+are answered (for ``drain_s`` at most); then the workers end, and the program exits with 0. A second
+signal skips all waiting.
+
+A connection is closed when its client sends no request for ``quiet_s``, or takes nothing of an
+answer for ``unread_s``.
 """
 
 from __future__ import annotations
@@ -11,19 +15,24 @@ import asyncio
 import signal
 from contextlib import contextmanager
 from logging import getLogger
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
 from featpipe.service.app import create_app
+from featpipe.service.connections import QuietConnections, limit_unread
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
     from types import FrameType
 
     from featpipe.service.engine import Engine
 
 logger = getLogger("featpipe.service")
+
+#: Of uvicorn's loop, from one look at the connections to the next: half a second.
+_TICKS = 5
 
 
 def serve(engine: Engine, page: str = "") -> bool:
@@ -59,6 +68,22 @@ class Server(uvicorn.Server):
             )
         )
         self._engine = engine
+        self._quiet: QuietConnections[Any] = QuietConnections(settings.quiet_s)
+        """Any: one of uvicorn's protocols."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's; the listening sockets get the limit for unread answers."""
+        await super().startup(sockets)
+        listening = [one for server in self.servers for one in server.sockets]
+        limit_unread(listening, self._engine.settings.unread_s)
+
+    async def on_tick(self, counter: int) -> bool:
+        """As uvicorn's, ten times a second; closes quiet connections."""
+        if counter % _TICKS == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in self._quiet.find(self.server_state.connections, now):
+                connection.transport.close()
+        return await super().on_tick(counter)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

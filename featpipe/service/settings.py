@@ -62,6 +62,10 @@ class ServiceSettings:
     deadline_s: float = 30.0
     """Of a request, from its whole body to its answer; a client may ask for less. Also the longest
     pause within a body."""
+    quiet_s: float = 60.0
+    """Of a connection without a whole head of a request, before it is closed."""
+    unread_s: float = 600.0
+    """Of a connection whose client takes nothing of an answer, before it is closed."""
     document_deadline_s: float = 10.0
     """Of a task in a worker; bisection finds the document of a batch that exceeds it."""
     drain_s: float = 30.0
@@ -85,8 +89,9 @@ class ServiceSettings:
     """Offer the review of the templates' values, which writes beside the templates."""
 
     def __post_init__(self) -> None:
-        for name in ("deadline_s", "document_deadline_s", "max_waiting", "max_batch", "max_texts",
-                     "max_body_bytes", "max_batch_bytes", "max_waiting_bytes"):  # fmt: skip
+        for name in ("deadline_s", "document_deadline_s", "quiet_s", "unread_s", "max_waiting",
+                     "max_batch", "max_texts", "max_body_bytes", "max_batch_bytes",
+                     "max_waiting_bytes"):  # fmt: skip
             if getattr(self, name) <= 0:
                 raise UsageError(f"{name} must be above 0, not {getattr(self, name)}")
         if not 0 <= self.port <= 65535:

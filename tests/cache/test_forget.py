@@ -22,7 +22,7 @@ from featpipe.cache.merge import import_vectors, merge_caches
 from featpipe.cache.place_index import PlaceIndex
 from featpipe.cache.summary import summarise
 from featpipe.cli.main import featpipe
-from featpipe.errors import MissingDocuments
+from featpipe.errors import MissingDocuments, UsageError
 from featpipe.store import Reader
 from featpipe.store.export import export_npy
 from featpipe.store.verify import verify_dictionary
@@ -226,6 +226,13 @@ def test_the_command_asks_before_many_leave(cache: Path) -> None:
     assert run("docs/open.txt") == 0
     assert run("docs", "--yes") == 0
     assert listed(cache) == []
+
+
+def test_without_an_answer_the_command_names_the_option(cache: Path) -> None:
+    done = CliRunner().invoke(featpipe, ["documents", "forget", str(cache), "docs"], input="")
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.hint == "say --yes"
+    assert len(listed(cache)) == 4
 
 
 def test_a_document_is_shown_with_what_is_held(cache: Path) -> None:

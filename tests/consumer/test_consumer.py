@@ -352,6 +352,21 @@ def test_a_journal_keeps_the_first_answer_and_the_newest_keys(tmp_path: Path) ->
         Journal(tmp_path / "nowhere" / "j")
 
 
+def test_a_damaged_journal_is_named_when_it_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "j"
+    with Journal(file) as journal:
+        for number in range(500):
+            journal.put(f"{number:032x}", "x" * 1000)
+    whole = file.read_bytes()
+    page = 4096  # the first holds the schema
+    file.write_bytes(whole[:page] + b"\xff" * (len(whole) - page))
+    found = r"read: .* malformed"
+    with Journal(file) as journal, pytest.raises(WriteFailed, match=found) as caught:
+        journal.get(f"{7:032x}")
+    assert str(file) in caught.value.message
+    assert "move a damaged one away" in str(caught.value.hint)
+
+
 def test_keys_differ_with_content_template_and_state() -> None:
     def key(state: str = "s", **body: str) -> str:
         return read_job(json.dumps(body), {"t": 1}).key(state)

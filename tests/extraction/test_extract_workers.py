@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from click.testing import CliRunner
 from featpipe import Extractor
 from featpipe.cli.main import featpipe
 from featpipe.documents import load_document
-from featpipe.errors import CheckpointError, TemplateError, UsageError
+from featpipe.errors import CheckpointError, DictionaryChanged, TemplateError, UsageError
 from featpipe.extraction.messages import (
     ALL,
     AUTO,
@@ -26,6 +28,7 @@ from featpipe.extraction.messages import (
 from featpipe.extraction.on_workers import extract_role
 from featpipe.extraction.reprocess import read_results, reprocess
 from featpipe.extraction.results import Extraction
+from featpipe.extraction.worker import ExtractRole
 from featpipe.on_demand.space import Checkpoints
 from featpipe.pool import Pool
 from featpipe.report import Quarantined
@@ -135,6 +138,24 @@ def test_a_role_answers_for_every_kind_of_document(
         for result in one.extractions[0].fields.values():
             for value in result.values:
                 assert one.text[value.start : value.end] == value.text
+
+
+def test_a_worker_that_has_read_texts_only_sees_the_file_that_replaced_its_cache(
+    cache: Path, templates: Path, tmp_path: Path
+) -> None:
+    role = ExtractRole(cache=str(cache), templates=str(templates), checkpoints="none")
+    task = ExtractTask((Inline("出租方：汉口置业有限公司"),), "租赁合同")
+    try:
+        [before] = role.run(task)
+        copy = shutil.copy(cache, tmp_path / "copy.h5")
+        os.truncate(cache, cache.stat().st_size // 4)
+        with pytest.raises(DictionaryChanged):
+            role.run(task)
+        copy.replace(cache)
+        [after] = role.run(task)
+    finally:
+        role.close()
+    assert after.extractions[0].fields == before.extractions[0].fields
 
 
 def test_a_worker_sees_a_changed_template_and_says_when_it_is_broken(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -102,6 +104,22 @@ def test_half_a_surrogate_pair_is_written_as_each_format_can(tmp_path: Path) -> 
         write_extractions(odd, tmp_path / f"o{suffix}")
     assert json.loads((tmp_path / "o.jsonl").read_text("utf-8"))["document"] == "\udcff.txt"
     assert "a\ufffdb" in (tmp_path / "o.csv").read_text("utf-8")
+
+
+def test_a_workbook_on_a_full_disk_is_one_error_and_no_more() -> None:
+    """A half-written archive would be closed when Python ends, with an error that is printed."""
+    code = """
+from featpipe.extraction.workbook import write_workbook
+with open("/dev/full", "wb", buffering=0) as file:
+    try:
+        write_workbook([], file)
+    except OSError as error:
+        print(error.strerror)
+    else:
+        raise SystemExit("it was written")
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (found.stdout, found.stderr) == ("No space left on device\n", "")
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".tsv", ".parquet", ".xlsx"])

@@ -16,7 +16,13 @@ from click.testing import CliRunner
 from featpipe import Cache, Extractor, LoadLimits, Pipeline, Source
 from featpipe.cli.main import featpipe
 from featpipe.documents import find_sources, hash_bytes, hash_file
-from featpipe.errors import DocumentError, DocumentTooLarge, MissingDocuments, UnreadableDocument
+from featpipe.errors import (
+    DocumentError,
+    DocumentTooLarge,
+    MissingDocuments,
+    UnreadableDocument,
+    WriteFailed,
+)
 from featpipe.extraction.results import Extraction
 from featpipe.extraction.results_file import write_extractions
 from featpipe.report import Quarantined
@@ -178,7 +184,7 @@ def test_results_replace_a_file_only_when_they_are_complete(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", fail)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(WriteFailed, match=r"out\.jsonl cannot be written: No space left"):
             write_extractions([], out)
     assert out.read_bytes() == before
     assert {path.name for path in tmp_path.glob("*out*")} == {"out.jsonl"}

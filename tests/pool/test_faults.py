@@ -121,6 +121,20 @@ def test_a_stopped_worker_is_named_and_replaced_without_any_deadline(
     assert any("trouble-0 (pid " in text or "trouble-1 (pid " in text for text in named)
 
 
+def test_a_worker_killed_from_outside_costs_no_task_and_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with Pool([trouble(devices=("cpu",))]) as pool:
+        first = pool.call("trouble", ("pid", None))
+        assert isinstance(first, int)
+        os.kill(first, signal.SIGKILL)
+        assert pool.call("trouble", ("fine", 1)) == 1
+    assert wait_for(lambda: caplog.records)
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"trouble-0 is lost: (trouble-0, pid {first}) was ended by SIGKILL" in record.message
+
+
 def test_a_worker_stopped_from_outside_costs_no_task() -> None:
     with Pool([trouble(devices=("cpu",), stopped_deadline_s=0.2)]) as pool:
         first = pool.call("trouble", ("pid", None))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from featpipe.extraction.messages import Done
 from featpipe.service.app import create_app
 from featpipe.service.engine import Engine
 from featpipe.service.settings import ServiceSettings
@@ -109,3 +110,18 @@ def test_a_body_that_is_no_json_says_why(
 def test_a_byte_order_mark_before_a_body_is_passed_over(engine: Engine, path: str) -> None:
     _, error = answer(engine, path, b"\xef\xbb\xbf" + b'{"nothing": 1}')
     assert re.search("Extra inputs are not permitted|Field required", error["message"])
+
+
+@pytest.mark.parametrize("path", ["/extract", "/extract/batch"])
+def test_half_of_a_surrogate_pair_is_answered_as_in_files_of_results(
+    engine: Engine, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def submit(*_: object, **__: object) -> Done:
+        return Done("\udcff.txt", text="北京天\ud83d地")
+
+    monkeypatch.setattr(engine.extract, "submit", submit)
+    data = b'{"document": "a.txt"}'
+    _, body, *_ = post(engine, path, {"type": "http.request", "body": data})
+    found = json.loads(body["body"])
+    answer = found.get("result", found)
+    assert (answer["document"], answer["text"]) == ("\udcff.txt", "北京天\ud83d地")

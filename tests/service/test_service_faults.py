@@ -181,7 +181,10 @@ def test_sigterm_denies_readiness_finishes_what_is_in_flight_and_exits_with_zero
         assert service.client.get("/readyz").json()["is_draining"]
         word.touch()
         assert service.extract(text=TEXT, template="lease").status_code == 200
-        assert [future.result().status_code for future in asked] == [200] * 3
+        answers = [future.result() for future in asked]
+        assert [one.status_code for one in answers] == [200] * 3
+        # No client sends its next request on a connection that is about to be closed.
+        assert {one.headers.get("connection") for one in answers} == {"close"}
         assert process.wait(HANG_S) == 0
         wait_for(lambda: all(map(has_ended, children)), "the end of all workers")
         messages = [str(record["message"]) for record in service.records()]

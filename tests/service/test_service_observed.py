@@ -31,6 +31,19 @@ if TYPE_CHECKING:
 KEY = "a key of the service that is long enough"
 
 
+def test_head_is_answered_by_the_head_of_what_get_answers(service: Service) -> None:
+    for path in ("/healthz", "/docs", "/openapi.json", "/templates/lease"):
+        asked, got = service.client.head(path), service.client.get(path)
+        assert (asked.status_code, asked.content) == (200, b"")
+        for name in ("content-type", "content-length"):
+            assert asked.headers[name] == got.headers[name]
+    assert service.client.head("/extract").status_code == 405
+    counted = service.client.get("/metrics").text
+    assert 'featpipe_requests_total{route="/templates/{name}",status="200"}' in counted
+    heads = [one for one in service.records() if one.get("method") == "HEAD"]
+    assert [one["route"] for one in heads[-2:]] == ["/templates/{name}", "/extract"]
+
+
 def test_metrics_are_what_prometheus_reads(service: Service) -> None:
     service.extract(text="甲方：某公司。", template="lease")
     response = service.client.get("/metrics")
@@ -137,7 +150,7 @@ def ask(settings: ServiceSettings, path: str, headers: dict[str, str]) -> httpx.
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"in"})
 
-    guarded = RequestMiddleware(app, settings, ServiceMetrics(), Tracer(is_on=False))
+    guarded = RequestMiddleware(app, settings, ServiceMetrics(), Tracer(is_on=False), bool)
 
     async def call() -> httpx.Response:
         transport = httpx.ASGITransport(app=guarded)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from contextlib import suppress
 
 import psutil
 import pytest
 from service_watch import Service, wait_for
+
+from featpipe.errors import TemplateError
+from featpipe.service.routes import templates
+from featpipe.service.schemas import ValidateBody
 
 TEXT = "租赁合同。甲方：广州山川有限公司。乙方：王五。每月租金为人民币6,300元。"
 RENT = (
@@ -109,3 +115,25 @@ def test_a_valid_template_is_described_and_not_kept(service: Service, mark: str)
     assert found["is_valid"]
     assert [field["name"] for field in found["fields"]] == ["乙方"]
     assert service.client.get("/templates/sent").status_code == 404
+
+
+def test_a_template_is_checked_beside_the_loop_that_answers_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[threading.Thread] = []
+
+    def check(*_: object) -> None:
+        seen.append(threading.current_thread())
+        raise TemplateError("template: seen")
+
+    monkeypatch.setattr(templates, "check_template", check)
+    found = asyncio.run(templates.validate(ValidateBody(content='name = "x"')))
+    assert found["message"] == "seen"
+    assert seen != [threading.main_thread()]
+
+
+def test_very_many_fields_are_checked_within_the_time_of_a_test() -> None:
+    """Not each against all before it, which took minutes."""
+    content = "[[fields]]\n" + "\n[[fields]]\n".join(f'name = "f{n}"' for n in range(120_000))
+    found = asyncio.run(templates.validate(ValidateBody(content=content)))
+    assert found["is_valid"]

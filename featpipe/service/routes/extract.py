@@ -8,7 +8,6 @@ and a name's suffix may choose the loader.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
@@ -21,6 +20,7 @@ from pydantic import ValidationError
 
 from featpipe.errors import UnreadableDocument
 from featpipe.extraction.messages import ALL, AUTO, Given, Inline, Stored, Upload
+from featpipe.extraction.results import json_line
 from featpipe.service.errors import Failure, failure_named, failure_of, log_failure
 from featpipe.service.schemas import BatchLine, ExtractAnswer, ExtractBody, failures
 
@@ -424,4 +424,4 @@ def _json(content: dict[str, object]) -> Response:
 
 
 def _line(content: dict[str, object]) -> bytes:
-    return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    return json_line(content).encode() + b"\n"

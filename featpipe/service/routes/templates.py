@@ -60,6 +60,10 @@ async def get_template(request: Request, name: str) -> dict[str, object]:
 @router.post("/templates/validate", response_model=ValidateAnswer, responses=failures())
 async def validate(body: ValidateBody) -> dict[str, object]:
     """Whether a template could be used; if not, its first error with its line."""
+    return await asyncio.to_thread(_check, body)  # seconds, for one of megabytes
+
+
+def _check(body: ValidateBody) -> dict[str, object]:
     text = body.content.removeprefix("\ufeff")  # as the files of templates are read
     try:
         content = json.loads(text) if body.format == "json" else tomllib.loads(text)
