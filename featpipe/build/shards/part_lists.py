@@ -85,10 +85,23 @@ class RunPlan:
 
 def read_run_plans(folder: Publisher) -> list[RunPlan]:
     """Every run that was planned and not superseded, oldest first."""
-    names = [name for name in folder.list(LISTS) if name.endswith(".json")]
-    runs = [RunPlan.read(folder, name) for name in names]
-    gone = {id_ for run in runs for id_ in run.supersedes}
+    runs = _every_run(folder)
+    gone = _superseded(runs)
     return [run for run in runs if run.id not in gone]
+
+
+def is_superseded(folder: Publisher, name: str) -> bool:
+    """Whether a published name is of a part of a run that was superseded."""
+    return part_of(Path(name).stem).rpartition("-")[0] in _superseded(_every_run(folder))
+
+
+def _every_run(folder: Publisher) -> list[RunPlan]:
+    names = [name for name in folder.list(LISTS) if name.endswith(".json")]
+    return [RunPlan.read(folder, name) for name in names]
+
+
+def _superseded(runs: Iterable[RunPlan]) -> set[str]:
+    return {id_ for run in runs for id_ in run.supersedes}
 
 
 def plan_run(
