@@ -112,6 +112,26 @@ def test_an_addition_that_is_gone_without_a_trace_is_named_and_done_again(
     assert verify_with_texts(own, is_deep=True).is_good
 
 
+def test_an_addition_of_a_further_model_that_is_gone_is_named_and_computed_again(
+    own: Path, pair: Pair
+) -> None:
+    pooled = Models(pair.encoder, "none", replace(EXACT, pooling="cls"))
+    pipeline = FolderPipeline(own, pooled, seat=Seat(("cpu",), threads=1))
+    pipeline.encode_stored()
+    before = rows_by_key(own)
+    assert verify_with_texts(own, is_deep=True).is_good
+    FolderLayout.read(own).shard_files()[1][-1].unlink()  # as in a copy that lacks it
+    found = verify_with_texts(own, is_deep=True)
+    assert not found.is_good
+    assert "shard 1: " in str(found)
+    assert "of its texts have no row in embeddings/" in str(found)
+    assert "1.h5: its job is to be done again" in str(put_back_texts(repair_folder(own)))
+    assert put_back_texts(repair_folder(own)).is_whole
+    pipeline.encode_stored()
+    assert rows_by_key(own) == before
+    assert verify_with_texts(own, is_deep=True).is_good
+
+
 def test_a_file_that_was_copied_in_part_is_done_again(own: Path, pair: Pair) -> None:
     layout, before = FolderLayout.read(own), rows_by_key(own)
     file = layout.shard_file(1)
