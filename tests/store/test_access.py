@@ -12,7 +12,7 @@ import pytest
 from featpipe.errors import DictionaryError, WriteFailed
 from featpipe.store import Writer, keys_of
 from featpipe.store.disk import Disk
-from featpipe.store.export import export_npy
+from featpipe.store.export import export_npy, export_parquet
 from featpipe.store.rewrite import compact_dictionary, merge_dictionaries
 from tests.store.samples import VECTORS, vectors_of
 
@@ -105,6 +105,13 @@ def test_a_merge_is_read_by_those_who_may_read_every_source(tmp_path: Path) -> N
 def test_an_export_of_a_confidential_file_is_confidential(tmp_path: Path) -> None:
     export_npy(make(tmp_path / "c.h5", 0o600), tmp_path / "out")
     assert mode_of(tmp_path / "out" / "embeddings" / "a") == 0o700
+
+
+def test_parquet_of_a_confidential_file_is_confidential_in_any_folder(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "out").mkdir(0o755)
+    done = export_parquet(make(tmp_path / "c.h5", 0o600), tmp_path / "out")
+    assert {mode_of(file) for file in done.files} == {0o600}
 
 
 def test_a_loop_of_links_is_an_error_with_the_path(tmp_path: Path) -> None:
