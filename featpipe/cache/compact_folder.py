@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,8 +29,6 @@ from featpipe.store.rewrite import compact_dictionary, sound_blocks
 from featpipe.store.schema import KEYS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from featpipe.store.rewrite import Compaction, Pick
@@ -78,6 +77,7 @@ def compact_folder(path: str | Path) -> FolderCompaction:
     """
     with FolderReader(path) as reader:
         layout = reader.layout
+        _remove_second_names(reader)
         n_folded = sum(_fold(layout, shard) for shard in layout.shard_files())
         reader.refresh()
         forgotten = Forgotten(reader)
@@ -86,6 +86,18 @@ def compact_folder(path: str | Path) -> FolderCompaction:
         done = tuple(_compact(file, forgotten, levels.get(file)) for file in _in_order(reader))
     kinds = (name for name in (OUTBOX, LISTS, WORK) if any((layout.path / name).glob("*")))
     return FolderCompaction(layout.path, done, n_folded, tuple(kinds))
+
+
+def _remove_second_names(reader: FolderReader) -> None:
+    """Remove names of published files that processes left which were killed as they published."""
+    published = {(file.st_dev, file.st_ino) for file in map(Path.stat, reader.files)}
+    folder = reader.layout.path
+    for file in (*folder.glob(f"{WORK}/*.h5"), *folder.glob(".forget-*/*.h5")):
+        with suppress(FileNotFoundError):
+            status = file.stat()
+            if (status.st_dev, status.st_ino) in published:
+                with writing(file):
+                    file.unlink(missing_ok=True)
 
 
 def _in_order(reader: FolderReader) -> list[Path]:

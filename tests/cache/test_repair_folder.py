@@ -146,6 +146,25 @@ def test_a_file_that_was_copied_in_part_is_done_again(own: Path, pair: Pair) -> 
         assert ours.search("违约金", 50) == theirs.search("违约金", 50)
 
 
+def test_names_that_killed_processes_left_to_published_files_are_removed(own: Path) -> None:
+    """Each was killed between the link to the final name and the end of the first one."""
+    layout, before = FolderLayout.read(own), rows_by_key(own)
+    left = [own / ".work" / "shards-0.h5", own / ".forget-abc" / "part.h5"]
+    for name, file in zip(left, (layout.shard_file(0), layout.part_files()[0]), strict=True):
+        name.parent.mkdir(exist_ok=True)
+        name.hardlink_to(file)
+    compact_folder(own)
+    assert not any(name.exists() for name in left)
+    n_files = len(layout.shard_files()[1])
+    layout.shard_file(1, n_files).hardlink_to(layout.shard_file(1, n_files - 1))
+    assert "under a second name; featpipe repair" in str(verify_with_texts(own))
+    assert repair_folder(own).is_whole
+    assert len(layout.shard_files()[1]) == n_files
+    assert verify_with_texts(own, is_deep=True).is_good
+    compact_folder(own)
+    assert rows_by_key(own) == before
+
+
 def test_repairing_that_ends_early_forgets_no_loss(own: Path, pair: Pair) -> None:
     layout, before = FolderLayout.read(own), rows_by_key(own)
     damage(layout.shard_file(0), "texts", "text")

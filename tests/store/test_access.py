@@ -13,6 +13,7 @@ from featpipe.errors import DictionaryError, WriteFailed
 from featpipe.store import Writer, keys_of
 from featpipe.store.disk import Disk
 from featpipe.store.export import export_npy, export_parquet
+from featpipe.store.opening import new_name
 from featpipe.store.rewrite import compact_dictionary, merge_dictionaries
 from tests.store.samples import VECTORS, vectors_of
 
@@ -94,6 +95,14 @@ def test_a_file_of_two_names_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DictionaryError, match="2 names"):
         compact_dictionary(path)
     assert path.samefile(tmp_path / "other.h5")
+
+
+def test_a_name_that_a_killed_writer_left_is_removed_at_once(tmp_path: Path) -> None:
+    path = make(tmp_path / "c.h5", 0o600)
+    left = new_name(path)  # killed between the link to the final name and the end of this one
+    left.hardlink_to(path)
+    assert compact_dictionary(path).n_rows > 0
+    assert not left.exists()
 
 
 def test_a_merge_is_read_by_those_who_may_read_every_source(tmp_path: Path) -> None:
