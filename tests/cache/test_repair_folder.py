@@ -146,6 +146,13 @@ def test_a_file_that_was_copied_in_part_is_done_again(own: Path, pair: Pair) -> 
         assert ours.search("违约金", 50) == theirs.search("违约金", 50)
 
 
+def test_of_an_empty_file_it_is_said_which_one_is_to_be_moved(own: Path) -> None:
+    file = FolderLayout.read(own).shard_file(2)
+    file.write_bytes(b"")
+    with pytest.raises(UnreadableDictionary, match=r"shards/2\.h5 is empty[\s\S]*move these files"):
+        repair_folder(own)
+
+
 def test_names_that_killed_processes_left_to_published_files_are_removed(own: Path) -> None:
     """Each was killed between the link to the final name and the end of the first one."""
     layout, before = FolderLayout.read(own), rows_by_key(own)
