@@ -28,7 +28,7 @@ import numpy as np
 from featpipe.cache.place_index import PlaceIndex
 from featpipe.cache.texts import join_keys
 from featpipe.documents.find import absolute, longer_ids, real_path
-from featpipe.documents.source import GivenText
+from featpipe.documents.source import GivenText, printable
 from featpipe.errors import UsageError
 from featpipe.store.sorted_values import is_in
 
@@ -96,7 +96,7 @@ class Names:
         holder = self._taken.get(id_) or self._holder_of(id_)
         if holder is None or holder == source.address:
             return True
-        file = _file_of(holder)
+        file = _file_of(holder, id_)
         if file == str(source.path):  # a record that has moved: within a file, ids are distinct
             return True
         if holder in self._given:
@@ -164,9 +164,9 @@ class _Leaving:
 
     def is_leaving(self, place: Place, *, is_elsewhere: bool) -> bool:
         """Whether it leaves; ``is_elsewhere``: its content may have been seen at another place."""
-        if _is_text(place.path):
+        if _is_text(place):
             return False
-        file = _file_of(place.path)
+        file = _file_of(place.path, place.id)
         if file in self._expanded and (self._roots is not None or self._has_id_in(file, place)):
             return True
         same = self._seen([place.key]) if is_elsewhere else ()
@@ -177,7 +177,9 @@ class _Leaving:
     def _has_id_in(self, file: str, place: Place) -> bool:
         """Whether the file gave another record with the id of this one."""
         others = self._places.find_id(place.id)
-        return any(other.path in self._given and _file_of(other.path) == file for other in others)
+        return any(
+            other.path in self._given and _file_of(other.path, other.id) == file for other in others
+        )
 
     def _seen(self, keys: Sequence[bytes]) -> list[Place]:
         found = self._places.find_contents(keys)
@@ -194,7 +196,9 @@ def refuse_empty_roots(reader: Reader, sources: Sequence[Source], roots: Sequenc
     files = [str(absolute(path)) for path in {source.path for source in sources}]
     for root in roots:
         if Path(root).is_dir() and not any(_is_under(file, [root]) for file in files):
-            n_held = sum(_is_under(_file_of(place.path), [root]) for place in PlaceIndex(reader))
+            n_held = sum(
+                _is_under(_file_of(place.path, place.id), [root]) for place in PlaceIndex(reader)
+            )
             if n_held:
                 raise UsageError(
                     f"{root} holds no document now, and the cache has {n_held} from there",
@@ -210,23 +214,27 @@ def _has_moved(file: str, place: Place, same: Sequence[Place], *, is_any: bool) 
         return is_any or any(_end_alike(place.id, other.id) for other in same)
     part = place.path[len(file) :]
     real = real_path(Path(file))
-    files = [_file_of(other.path) for other in same]
+    files = [_file_of(other.path, other.id) for other in same]
     return any(
         real == real_path(Path(its_file)) and part == other.path[len(its_file) :]
         for other, its_file in zip(same, files, strict=True)
     )
 
 
-def _file_of(address: str) -> str:
-    """The file of a document, its own or the one that holds it as a member or record."""
+def _file_of(address: str, id_: str) -> str:
+    """The file of a document, its own or the one that holds it as a member or record.
+
+    The id of a file ends with its name, that of a part with the name of the part.
+    """
     match = _PART.fullmatch(address)
-    return address if match is None or os.path.lexists(address) else match[1]
+    is_whole = id_.rpartition("/")[2] == printable(address.rpartition("/")[2])
+    return address if match is None or is_whole or os.path.lexists(address) else match[1]
 
 
-def _is_text(address: str) -> bool:
-    """Whether the document was given as a text."""
-    name = address.rpartition("/")[2]
-    return name.startswith("<") and name.endswith(">")
+def _is_text(place: Place) -> bool:
+    """Whether the document was given as a text: its path is made of its id, as no file's is."""
+    path = str(Path(f"<{place.id}>"))
+    return path == place.path or place.path.endswith(f"/{path}")
 
 
 def _is_gone(file: str) -> bool:

@@ -139,11 +139,11 @@ class FolderPipeline:
             UsageError: texts at hand; as :meth:`plan`.
 
         """
-        self.plan()
         paths = [one for one in documents if not isinstance(one, Source)]
         given = [one for one in documents if isinstance(one, Source)]
         _refuse_texts(given)
         found = search(paths, include, exclude, own=Path(self._folder.address)) if paths else None
+        self.plan()  # not before: a folder that is named by mistake stays as it is
         return plan_run(
             self._folder,
             sorted([*given, *(found.sources if found else ())]),

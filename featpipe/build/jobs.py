@@ -18,6 +18,7 @@ Jobs ``prepare`` come first: ``encode`` computes what the outboxes hold when it 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import entry_points
 from tempfile import gettempdir
 from time import monotonic
@@ -28,8 +29,9 @@ from featpipe.build.shards.encode import encode
 from featpipe.build.shards.folder_plan import FolderPlan, list_spaces
 from featpipe.build.shards.job import Job, JobReport, Kind, Seat
 from featpipe.build.shards.open_seat import OpenSeat
-from featpipe.build.shards.part_lists import read_run_plans
+from featpipe.build.shards.part_lists import is_superseded, read_run_plans
 from featpipe.build.shards.prepare import prepare
+from featpipe.build.shards.work_file import discard_left
 from featpipe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -135,6 +137,7 @@ class SeatJobs:
         """As `run_job`."""
         if self._plan is None:
             self._plan = FolderPlan.read(self._folder)
+            discard_left(self._folder, self._opened.seat, partial(is_superseded, self._folder))
         if job.kind == "encode":
             plan = self._plan.for_space(self._folder, job.space)
             return encode(self._folder, plan, job, self._opened)

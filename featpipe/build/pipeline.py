@@ -104,6 +104,7 @@ class Pipeline:
             devices=check_devices(devices) if devices else default_devices(),
         )
         self._asked = encoder or EncoderSettings(), tagger or TaggerSettings()
+        self._held = _find_held(self._cache)
         self._plan = self._plan_with(*self._asked)
         self._pool: Pool | None = None
         self._run: Run | None = None
@@ -170,6 +171,7 @@ class Pipeline:
         listen: Callable[[Progress], None],
     ) -> RunReport:
         with self._taking_turn():
+            self._follow_cache()
             try:
                 return self._run_once(intake, self._start_record(n_documents, notes), listen)
             except CoarsePrecision as coarse:
@@ -192,6 +194,23 @@ class Pipeline:
         finally:
             self._turns.append(None)
 
+    def _follow_cache(self) -> None:
+        """Own the cache, and go on in the tables that others have filled since it was planned.
+
+        Until the lock is held they may fill others: two spaces of the same vectors were computed.
+        """
+        while True:
+            with self._open_pool() as pool:
+                _own_cache(pool)
+            held = _find_held(self._cache)
+            if held == self._held:
+                return
+            self._held, before = held, self._plan
+            plan = self._plan_with(*self._asked)
+            if plan.checkpoints.keys() != before.checkpoints.keys():
+                self.close()  # the workers are of the other plan; the lock is taken again
+                self._plan = plan
+
     def _plan_exact(self, cosine: float) -> Plan:
         """The plan in float32, for a model that rounds too much in the precision of this one."""
         encoder, tagger = self._asked
@@ -202,8 +221,7 @@ class Pipeline:
         return replace(plan, notes=(*plan.notes, note))
 
     def _plan_with(self, encoder: EncoderSettings, tagger: TaggerSettings) -> Plan:
-        held = _find_held(self._cache)
-        return self._make_plan(encoder=encoder, tagger=tagger, held=held)
+        return self._make_plan(encoder=encoder, tagger=tagger, held=self._held)
 
     def _start_record(self, n_documents: int, notes: Sequence[str]) -> RunRecord:
         plan = self._plan

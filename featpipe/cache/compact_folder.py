@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +29,7 @@ from featpipe.store.rewrite import compact_dictionary, sound_blocks
 from featpipe.store.schema import KEYS
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -78,14 +79,32 @@ def compact_folder(path: str | Path) -> FolderCompaction:
     """
     with FolderReader(path) as reader:
         layout = reader.layout
+        _remove_second_names(reader)
         n_folded = sum(_fold(layout, shard) for shard in layout.shard_files())
         reader.refresh()
+        parts = layout.part_files()
         forgotten = Forgotten(reader)
         forgotten.settle()
         levels = _levels_by_file(reader, forgotten) if forgotten else {}
-        done = tuple(_compact(file, forgotten, levels.get(file)) for file in _in_order(reader))
+
+        def compact(file: Path) -> Compaction:
+            return _compact(file, forgotten, levels.get(file), lambda: _refuse_new(layout, parts))
+
+        done = tuple(map(compact, _in_order(reader)))
     kinds = (name for name in (OUTBOX, LISTS, WORK) if any((layout.path / name).glob("*")))
     return FolderCompaction(layout.path, done, n_folded, tuple(kinds))
+
+
+def _remove_second_names(reader: FolderReader) -> None:
+    """Remove names of published files that processes left which were killed as they published."""
+    published = {(file.st_dev, file.st_ino) for file in map(Path.stat, reader.files)}
+    folder = reader.layout.path
+    for file in (*folder.glob(f"{WORK}/*.h5"), *folder.glob(".forget-*/*.h5")):
+        with suppress(FileNotFoundError):
+            status = file.stat()
+            if (status.st_dev, status.st_ino) in published:
+                with writing(file):
+                    file.unlink(missing_ok=True)
 
 
 def _in_order(reader: FolderReader) -> list[Path]:
@@ -110,7 +129,21 @@ def _levels_by_file(reader: FolderReader, forgotten: Forgotten) -> dict[Path, ND
     return found
 
 
-def _compact(file: Path, forgotten: Forgotten, levels: NDArray[np.uint8] | None) -> Compaction:
+def _refuse_new(layout: FolderLayout, parts: Sequence[Path]) -> None:
+    """Raises DictionaryChanged where documents came in that may need what is to be freed."""
+    if layout.part_files() != parts:
+        raise DictionaryChanged(
+            f"a job published documents of {layout.path} meanwhile",
+            hint="compact the folder when no jobs run on it",
+        )
+
+
+def _compact(
+    file: Path,
+    forgotten: Forgotten,
+    levels: NDArray[np.uint8] | None,
+    check: Callable[[], None],
+) -> Compaction:
     opened: list[Reader] = []
 
     def pick_of(member: Reader) -> Pick:
@@ -126,6 +159,9 @@ def _compact(file: Path, forgotten: Forgotten, levels: NDArray[np.uint8] | None)
             kept = kept[bits[kept] > 0]
             log.append({"text": texts.gather(KEYS, kept), "bits": bits[kept]})
         target.commit()
+        # Last: a job that has documents of its own sees texts here as stored, until the file is
+        # replaced, and calls them done.
+        check()
 
     # Reports of jobs call all rows done, so that a lost one would not be computed again.
     compact = partial(compact_dictionary, file, pick_of=pick_of, is_needed=lambda _: True)

@@ -7,7 +7,6 @@ killed before it, all are still there. Their rows stay in the file until it is c
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from glob import has_magic
@@ -110,5 +109,5 @@ def _publish_part(layout: FolderLayout, places: Mapping[str, str]) -> None:
         part = layout.next_part(f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z")
         with writing(part):
             part.parent.mkdir(exist_ok=True)
-            os.link(written, part)  # fails where another process has just taken the name
+            Disk().link(written, part)  # fails where another process has just taken the name
             Disk().sync_directory(part.parent)

@@ -67,6 +67,9 @@ def repair_folder(path: str | Path) -> FolderRepair:
     again: list[Path] = []
     for file in missing:
         have_done_again(layout, file, again)
+    for file in layout.second_names():
+        with writing(file):
+            file.unlink(missing_ok=True)
     for file, name in layout.misnamed_files().items():
         # Reports first, here and below: were it killed in between, nothing would tell of the loss.
         have_done_again(layout, name, again)

@@ -46,7 +46,7 @@ def list_(cache: str, names: tuple[str, ...], as_json: bool) -> None:
             if as_json:
                 echo(json.dumps(_record(opened, document), ensure_ascii=False))
             else:
-                echo(f"{document.id}  {document.path}")
+                echo(_line(document))
 
 
 @documents.command("show", short_help="What the cache holds of one document.")
@@ -113,9 +113,15 @@ def _count(chosen: Sequence[CachedDocument]) -> str:
     return f"{len(chosen)} document{'s' * (len(chosen) != 1)}"
 
 
+def _line(document: CachedDocument) -> str:
+    from featpipe.documents.source import printable
+
+    return f"{document.id}  {printable(document.path)}"
+
+
 def _name(chosen: Sequence[CachedDocument]) -> None:
     for document in chosen[:_NAMED]:
-        echo(f"{document.id}  {document.path}", err=True)
+        echo(_line(document), err=True)
     if len(chosen) > _NAMED:
         echo(f"... and {len(chosen) - _NAMED} more", err=True)
 

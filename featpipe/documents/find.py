@@ -32,7 +32,7 @@ from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.documents.own_files import describe_own_file
+from featpipe.documents.own_files import DESCRIPTIONS, describe_own_file
 from featpipe.documents.source import GivenText, Source, expanded, printable
 from featpipe.errors import MissingDocuments, UsageError
 
@@ -313,6 +313,10 @@ class _Walk:
                 folders.clear()
                 continue
             below = Path(folder).relative_to(self.root)
+            if not {*DESCRIPTIONS}.isdisjoint(names) and describe_own_file(Path(folder)):
+                folders.clear()
+                yield Source(printable(below.as_posix()), Path(folder))  # one, to be passed over
+                continue
             inside = (f for f in sorted(folders) if not self._is_excluded(below / f))
             folders[:] = [f for f in inside if self._stays(below / f)]
             for path in (below / name for name in sorted(names)):

@@ -1,8 +1,9 @@
 """Recognises files that featpipe wrote: a folder of documents may hold its own cache and results.
 
 By content, never by name alone, and without reading more than a few kilobytes: caches, results of
-``extract`` (also half written ones), reports, templates, their samples and corrections. Whoever
-writes another kind of file marks it with :data:`GENERATOR` and adds it here.
+``extract`` (also half written ones), reports, templates, their samples and corrections. A folder
+may be a cache, with all that is in it. Whoever writes another kind of file marks it with
+:data:`GENERATOR` and adds it here.
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ _HEAD_BYTES = 4096
 _MOST_LINE_BYTES = 1 << 20
 _MOST_TEMPLATE_BYTES = 4 << 20
 
+#: In a folder that is a cache, or a backup of one that has not ended.
+DESCRIPTIONS = ("cache.json", ".cache.json.backup")
+_DESCRIPTION_KEYS = {"format", "bits", "levels", "preparation", "encoder"}
+#: Such a folder has one of these, as soon as anything was done there.
+_FOLDERS = ("lists", "parts", "shards")
+
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _HDF5_ROOT = 64  #: of the root group's address in a superblock of version 0
 _HDF5_MARK = re.compile(rb"format\x00.{0,64}?featpipe", re.DOTALL)
@@ -46,18 +53,33 @@ _REPORT_MARKS = (
 
 
 def describe_own_file(path: Path) -> str | None:
-    """What featpipe wrote there, such as ``"a cache"``; None for any other file.
+    """What featpipe wrote there, such as ``"a cache"``; None for any other file or folder.
 
     Pipes and devices are not opened; what cannot be read is none of ours.
     """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            is_filled = any((path / name).is_dir() for name in _FOLDERS)
+            is_cache = is_filled and any(_is_description(path / name) for name in DESCRIPTIONS)
+            return "a cache" if is_cache else None
+        if not stat.S_ISREG(mode):
             return None
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
         return next((name for looks, name in _KINDS if looks(path, head)), None)
     except (OSError, ValueError, RecursionError):
         return None
+
+
+def _is_description(path: Path, _: bytes = b"") -> bool:
+    """Of the cache in its folder."""
+    if path.name not in DESCRIPTIONS or not path.is_file():
+        return False
+    if path.stat().st_size > _MOST_TEMPLATE_BYTES:
+        return False
+    content = json.loads(path.read_bytes())
+    return isinstance(content, dict) and content.keys() >= _DESCRIPTION_KEYS
 
 
 def _is_cache(path: Path, head: bytes) -> bool:
@@ -161,6 +183,7 @@ def _is_template(path: Path, _: bytes) -> bool:
 
 _KINDS: tuple[tuple[Callable[[Path, bytes], bool], str], ...] = (
     (_is_cache, "a cache"),
+    (_is_description, "a cache"),
     (_is_results, "results"),
     (_is_samples, "samples of a template"),
     (_is_corrections, "corrections of a template"),

@@ -45,6 +45,12 @@ _PADDING = 1
 #: others that state one (T5) it is no limit.
 _WITH_N_POSITIONS = ("gpt2", "gpt_bigcode", "gptj", "openai-gpt", "codegen", "ctrl")
 
+#: ``model_type`` of those whose positions are relative, so that no length is too long.
+_WITHOUT_POSITIONS = ("t5", "mt5", "umt5", "longt5", "switch_transformers")
+
+#: Rows of positions where a configuration states none, as in transformers.
+_POSITIONS = 512
+
 #: tokenizer_config.json writes "no limit" as a huge integer.
 _NO_LIMIT = 1_000_000
 
@@ -419,7 +425,7 @@ def belongs_to_crf(name: str) -> bool:
 
 
 def _max_length(folder: Path, config: Config, recipe: Recipe) -> int:
-    limits = [count_positions(config) or 512]
+    limits = [count_positions(config) or _POSITIONS - first_position(config)]
     stated = read_json_object(folder / "tokenizer_config.json").get("model_max_length")
     if isinstance(stated, int) and 0 < stated < _NO_LIMIT:
         limits.append(stated)
@@ -435,6 +441,16 @@ def count_positions(config: Config) -> int | None:
     if not isinstance(positions, int) or positions <= 0:
         return None
     return positions - first_position(config)
+
+
+def longest_window(checkpoint: Checkpoint) -> int:
+    """The most tokens that may be asked for: the model's positions, if they are not relative.
+
+    Where the config has no number of them, its default limit is taken for one.
+    """
+    if checkpoint.config.get("model_type") in _WITHOUT_POSITIONS:
+        return _NO_LIMIT
+    return count_positions(checkpoint.config) or checkpoint.max_length
 
 
 def first_position(config: Config) -> int:

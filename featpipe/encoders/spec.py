@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from featpipe.encoders.bert_rules import TOKENIZER_RULES, has_own_rules
-from featpipe.encoders.checkpoint import Checkpoint, canonical_config, count_positions
+from featpipe.encoders.checkpoint import Checkpoint, canonical_config, longest_window
 from featpipe.encoders.fingerprint import digest_named, digest_of, digest_text
 from featpipe.errors import CheckpointError, UnsupportedModel, UsageError
 from featpipe.settings import check_flag, check_whole
@@ -65,7 +65,8 @@ class EncoderSettings:
         normalise: whether vectors are scaled to length 1. None, the default: as the recipe does,
             or not at all without one.
         max_length: tokens of one window, special ones included: at least 8, at most the model's
-            positions. None, the default: the least of the limits in the checkpoint's files.
+            positions, unless they are relative. None, the default: the least of the limits in the
+            checkpoint's files.
         stride: tokens between the starts of two windows of a long text: from 1 to
             ``max_length - 2``. None, the default: 7/8 of ``max_length - 2``, rounded down.
         prompt: text put before every text. None, the default: the recipe's default prompt, or "".
@@ -122,7 +123,8 @@ class TaggerSettings:
 
     Attributes:
         max_length: tokens of one window, special ones included: at least 8, at most the model's
-            positions. None, the default: the least of the limits in the checkpoint's files.
+            positions, unless they are relative. None, the default: the least of the limits in the
+            checkpoint's files.
         overlap: tokens shared by two windows where a sentence is longer than a window: from 0 to
             half of ``max_length``. None, the default: a quarter of ``max_length``.
         precision: ``exact``, ``mixed`` or ``auto`` (default), as in `EncoderSettings`.
@@ -302,7 +304,7 @@ def _count_layer(checkpoint: Checkpoint, layer: int) -> int:
 def _choose_length(checkpoint: Checkpoint, asked: int | None) -> int:
     if asked is None:
         return _stated_length(checkpoint)
-    most = count_positions(checkpoint.config) or checkpoint.max_length
+    most = longest_window(checkpoint)
     if not _SHORTEST_WINDOW <= asked <= most:
         raise UsageError(
             f"max_length {asked} is not between {_SHORTEST_WINDOW} and the model's {most} tokens"

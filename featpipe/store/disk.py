@@ -81,7 +81,7 @@ class Disk:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from None
             source.rename(target)
             return
-        source.unlink()
+        source.unlink(missing_ok=True)  # who met both names may have removed this one
 
     def replace(self, source: Path, target: Path) -> None:
         """Rename ``source`` over ``target``, atomically."""

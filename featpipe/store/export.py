@@ -4,30 +4,38 @@
 its flat values and ``<column>_end.npy``) and ``rows.jsonl``: one line per row with its key in
 hexadecimal, its numbers, and its bytes that are UTF-8 text. ``export_parquet`` makes one file per
 table.
+
+Guarantees: nothing is replaced, and a table gets its name when all tables are whole. A failed
+export leaves nothing behind; a killed one a hidden folder, ``.export-...``, in the folder given.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.errors import DictionaryError, MissingExtra
-from featpipe.store.disk import writing
+from featpipe.store.disk import Disk, writing
 from featpipe.store.open_reader import open_reader
 from featpipe.store.rewrite import sound_blocks
 from featpipe.store.schema import END_SUFFIX, KEYS, Column, Ragged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from featpipe.store.checksum import AnyArray
+    from featpipe.store.reader import Reader
     from featpipe.store.table_reader import StoredType, TableReader
 
 
@@ -59,30 +67,71 @@ def export_npy(
     Raises UnknownSpace, UnreadableDictionary, WriteFailed, and DictionaryError when a folder
     exists.
     """
+    target = Path(folder)
     files: list[Path] = []
-    counts = {}
     with open_reader(source) as reader:
-        mode = _folder_mode(source)
-        for name in reader.tables() if tables is None else tables:
-            table = reader.table(name)
-            target = Path(folder) / name
-            with writing(target):
-                _make_folder(target, mode)
-                files += _write_arrays(table, target)
-                files.append(_write_lines(table, target / "rows.jsonl"))
-            counts[table.name] = table.n_rows
-    return Export(tuple(files), counts)
+        exported = _tables(reader, tables)
+        names = [table.name for table in exported]
+        with _aside(target, names, mode := _folder_mode(source)) as aside:
+            for table in exported:
+                own = aside / table.name
+                own.mkdir(mode, parents=True)
+                files += _write_arrays(table, own)
+                files.append(_write_lines(table, own / "rows.jsonl"))
+    counts = {table.name: table.n_rows for table in exported}
+    return Export(tuple(target / file.relative_to(aside) for file in files), counts)
+
+
+def _tables(reader: Reader, names: Sequence[str] | None) -> list[TableReader]:
+    """Those of these names, each once; all by default."""
+    return [
+        reader.table(name) for name in dict.fromkeys(reader.tables() if names is None else names)
+    ]
 
 
 def _folder_mode(source: str | Path) -> int:
     return 0o777 if Path(source).stat().st_mode & 0o077 else 0o700
 
 
-def _make_folder(target: Path, mode: int) -> None:
+@contextmanager
+def _aside(folder: Path, names: Sequence[str], mode: int) -> Iterator[Path]:
+    """A folder in which these are to be made; at the end they get their names below ``folder``.
+
+    Raises DictionaryError when one of them exists, WriteFailed.
+    """
+    for name in names:
+        if os.path.lexists(folder / name):
+            raise _taken(folder / name)
+    with writing(folder):
+        is_new = not folder.exists()
+        folder.mkdir(mode, parents=True, exist_ok=True)
+        aside = Path(mkdtemp(prefix=".export-", dir=folder))
+        try:
+            yield aside
+            for name in names:
+                (folder / name).parent.mkdir(mode, parents=True, exist_ok=True)
+                _move(aside / name, folder / name)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+            if is_new:
+                with suppress(OSError):  # something is in it
+                    folder.rmdir()
+
+
+def _move(made: Path, target: Path) -> None:
     try:
-        target.mkdir(mode, parents=True)
-    except FileExistsError:
-        raise DictionaryError(f"{target} exists already", hint="export into a new folder") from None
+        if made.is_dir():
+            made.rename(target)
+        else:
+            Disk().link(made, target)
+    except OSError as error:
+        if os.path.lexists(target):  # another export was faster
+            raise _taken(target) from error
+        raise
+
+
+def _taken(path: Path) -> DictionaryError:
+    return DictionaryError(f"{path} exists already", hint="export into a new folder")
 
 
 def _write_arrays(table: TableReader, target: Path) -> Iterator[Path]:
@@ -143,24 +192,29 @@ def export_parquet(
         import pyarrow.parquet as pq
     except ImportError:
         raise MissingExtra("Parquet needs pyarrow", hint="pip install 'featpipe[arrow]'") from None
-    files, counts, n_damaged = [], {}, 0
+    target, n_damaged = Path(folder), 0
     with open_reader(source) as reader:
-        mode = _folder_mode(source)
-        for name in reader.tables() if tables is None else tables:
-            table = reader.table(name)
-            path = Path(folder) / f"{name}.parquet"
-            with writing(path):
-                path.parent.mkdir(mode, parents=True, exist_ok=True)
+        exported = _tables(reader, tables)
+        counts = {table.name: 0 for table in exported}
+        names = [f"{name}.parquet" for name in counts]
+        with _aside(target, names, mode := _folder_mode(source)) as aside:
+            for table, name in zip(exported, names, strict=True):
+                (aside / name).parent.mkdir(parents=True, exist_ok=True)
                 # The schema is that of no rows, so that an empty table is exported, too.
                 none = pa.table(_arrow_columns(table, np.zeros(0, np.int64)))
-                counts[table.name] = 0
-                with pq.ParquetWriter(path, none.schema) as writer:
+                with (
+                    open(aside / name, "xb", opener=_opener(mode & 0o666)) as file,
+                    pq.ParquetWriter(file, none.schema) as writer,
+                ):
                     for rows, n_bad in sound_blocks(table):
                         writer.write_table(pa.table(_arrow_columns(table, rows)))
                         counts[table.name] += len(rows)
                         n_damaged += n_bad
-                files.append(path)
-    return Export(tuple(files), counts, n_damaged)
+    return Export(tuple(target / name for name in names), counts, n_damaged)
+
+
+def _opener(mode: int) -> Callable[[str, int], int]:
+    return lambda path, flags: os.open(path, flags, mode)
 
 
 def _arrow_columns(table: TableReader, rows: NDArray[np.int64]) -> dict[str, pa.Array]:

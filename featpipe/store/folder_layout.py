@@ -173,6 +173,21 @@ class FolderLayout:
             if place != addition
         }
 
+    def second_names(self) -> list[Path]:
+        """Additions that are an earlier file of their shard, as a repair that was killed left them.
+
+        Raises UnreadableDictionary.
+        """
+        second = []
+        for files in self._shards().values():
+            seen: set[tuple[int, int]] = set()
+            for addition in sorted(files):
+                status = files[addition].stat()
+                identity = (status.st_dev, status.st_ino)
+                second += [files[addition]] if identity in seen else []
+                seen.add(identity)
+        return second
+
     def _shards(self) -> dict[int, dict[int, Path]]:
         """The files of each shard by addition."""
         found: dict[int, dict[int, Path]] = {}

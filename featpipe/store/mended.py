@@ -48,10 +48,12 @@ _MAX_NODES = 64
 class PrivateMap(FileMap):
     """The file in memory, writable without effect on the file."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, path: Path) -> None:
         self.size = os.fstat(descriptor).st_size
         if not self.size:
-            raise UnreadableDictionary("the file is empty")
+            raise UnreadableDictionary(
+                f"{path} is empty: nothing of it can be saved", hint="remove it, and build it again"
+            )
         protection = mmap.PROT_READ | mmap.PROT_WRITE
         self.bytes = mmap.mmap(descriptor, self.size, mmap.MAP_PRIVATE, protection)
         self.buffer = memoryview(self.bytes)
@@ -61,7 +63,7 @@ class MendedFile:
     """The tables of a damaged file; ``problems`` says what could not be read."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
-        self.mapping = PrivateMap(descriptor)
+        self.mapping = PrivateMap(descriptor, path)
         self.name = str(path)
         self.problems: list[str] = []
         self.n_mended = 0

@@ -111,7 +111,9 @@ def remove_abandoned(path: Path) -> None:
     with suppress(OSError):  # a folder that may not be changed is no reason to fail
         compaction_of(path).unlink(missing_ok=True)  # a live compaction would hold the lock
         for file in _temporary_files(path):
-            if time.time() - file.stat().st_mtime > _ABANDONED_S:
+            # One that is this very file was to be removed once it had its name.
+            is_whole = path.exists() and file.samefile(path)
+            if is_whole or time.time() - file.stat().st_mtime > _ABANDONED_S:
                 file.unlink(missing_ok=True)
 
 

@@ -77,6 +77,11 @@ def _listed(layout: FolderLayout, problems: list[str]) -> tuple[dict[int, list[P
     shards: dict[int, list[Path]] = {}
     parts: list[Path] = []
     try:
+        problems += [
+            f"{file} is an earlier file of its shard under a second name; "
+            f"featpipe repair {layout.path}"
+            for file in layout.second_names()
+        ]
         shards = layout.shard_files()
     except DictionaryError as error:
         problems.append(error.message)

@@ -14,7 +14,7 @@ from featpipe.build.folder_pipeline import FolderPipeline
 from featpipe.build.folder_sync import check_roots
 from featpipe.build.jobs import Seat
 from featpipe.build.shards.folder_plan import Models
-from featpipe.documents.find import Found
+from featpipe.documents.find import Found, find_sources
 from featpipe.errors import MissingDocuments, UsageError
 
 if TYPE_CHECKING:
@@ -141,3 +141,25 @@ def test_what_cannot_be_followed_is_said(tmp_path: Path, encoder_folder: Path) -
         check_roots("s3://team/c.fp", Found([]))
     with pytest.raises(MissingDocuments):
         Both(tmp_path, encoder_folder).pipeline().dry_run([])
+
+
+def test_a_folder_cache_among_the_documents_is_passed_over(both: Both) -> None:
+    before = both.build()[1]
+    both.folder = both.folder.rename(both.docs / "a" / "c.fp")
+    both.file = both.docs / "c.h5"
+    for _ in range(2):
+        for report in both.build():
+            assert report.n_documents == before.n_documents
+            assert any("that featpipe wrote" in note for note in report.notes)
+    with pytest.raises(MissingDocuments, match=r"no documents[\s\S]*passed over \(a cache\)"):
+        find_sources([both.folder])
+    (both.folder.parent / "cache.json").write_bytes((both.folder / "cache.json").read_bytes())
+    assert both.build()[1].n_documents == before.n_documents
+
+
+def test_a_folder_that_is_named_by_mistake_as_the_cache_stays_as_it_is(both: Both) -> None:
+    both.folder = both.docs
+    before = sorted(both.docs.rglob("*"))
+    with pytest.raises(MissingDocuments, match="the cache to be written"):
+        both.pipeline().build([both.docs])
+    assert sorted(both.docs.rglob("*")) == before

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from signal import SIGKILL
@@ -24,6 +25,7 @@ from featpipe.build.publish import LocalFolder
 from featpipe.build.shards import prepare
 from featpipe.build.shards.folder_plan import Models
 from featpipe.build.shards.status import read_status
+from featpipe.build.shards.work_file import work_file
 from featpipe.cache import write
 from featpipe.errors import WriteFailed
 from tests.build.folder_contents import folder_differences
@@ -152,6 +154,26 @@ def test_jobs_killed_in_the_middle_are_finished_by_two_processes_at_once(
     assert (one.returncode, other.returncode) == (0, 0), errors
     assert folder_differences(folder, one_machine) == []
     assert read_status(LocalFolder(folder)).is_done
+
+
+@pytest.mark.parametrize("scratch", ["none", "scratch"])
+def test_files_of_a_killed_job_whose_run_was_dropped_are_removed(
+    folder: Path, planned: tuple[Path, Path], encoder_folder: Path, tmp_path: Path, scratch: str
+) -> None:
+    place = scratch if scratch == "none" else str(tmp_path / scratch)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, PROGRAM, folder, place, "prepare"]
+    killed = subprocess.run(command, env=environment, timeout=HANG_S, check=False)
+    assert killed.returncode == -SIGKILL
+    work = folder / ".work" if scratch == "none" else next((tmp_path / scratch).iterdir())
+    assert list(work.glob("parts-*.h5"))
+    seat = replace(IN_PLACE, scratch=None if scratch == "none" else place)
+    pipeline = FolderPipeline(folder, Models(encoder_folder, "none"), seat=seat)
+    with work_file(pipeline.folder, seat, "parts/of-a-running-job-0000.h5") as running:
+        running.touch()
+        (work / "77777-shards-1.h5").touch()
+        assert pipeline.build([planned[0].parent / "docs"], n_parts=2).is_complete
+        assert sorted(work.iterdir()) == [running, running.with_name(f"{running.name}.lock")]
 
 
 def test_a_stopped_job_publishes_what_it_has_and_the_next_attempt_does_the_rest(

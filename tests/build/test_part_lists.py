@@ -17,6 +17,8 @@ from featpipe.errors import UnreadableDictionary
 from featpipe.settings import BuildSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from featpipe.documents import Source
 
 
@@ -94,7 +96,44 @@ def test_a_later_run_has_a_later_id_whatever_the_clock_says(
     # A part that forgets documents, by a clock ahead; further attempts belong to a run.
     for part in ("20991231T000000.000000Z-0000", "20991231T000000.000000Z.2-0001"):
         folder.write(f"parts/{part}.h5", b"")
-    assert plan(folder, tmp_path / "docs", n=1).id == "20991231T000000.000000Z1"
+    ids = [plan(folder, tmp_path / "docs", n=1).id for _ in range(12)]
+    assert ids == sorted(set(ids))
+    assert {len(id_) for id_ in ids} == {len("20991231T000000.000000Z100000")}
+
+
+class RivalFolder(LocalFolder):
+    """Another planner is as far as this one just before it publishes."""
+
+    def __init__(self, path: Path, rival: Callable[[], RunPlan]) -> None:
+        super().__init__(path)
+        self.rivals = [rival]
+        self.other: RunPlan | None = None
+
+    def write(self, name: str, content: bytes) -> bool:
+        if self.rivals:
+            self.other = self.rivals.pop()()
+        return super().write(name, content)
+
+
+def test_of_two_planners_whose_clocks_agree_each_has_lists_of_its_own(
+    tmp_path: Path, folder: LocalFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> Clock:  # noqa: ARG003  # as datetime's
+            return cls(2020, 1, 1, tzinfo=UTC)
+
+    monkeypatch.setattr(part_lists, "datetime", Clock)
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.txt").write_text("合同", "utf-8")
+    rival = RivalFolder(folder.path, lambda: plan(folder, tmp_path / "b", n=1))
+    mine = plan(rival, tmp_path / "a", n=1)
+    assert rival.other is not None
+    assert read_run_plans(folder) == [rival.other, mine]
+    for run, name in ((mine, "a"), (rival.other, "b")):
+        [[source]] = documents_of(folder, run)
+        assert source.path == tmp_path / name / "x.txt"
 
 
 def test_lists_of_a_planner_that_died_are_ignored_and_a_lost_list_is_named(

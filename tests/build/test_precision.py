@@ -104,6 +104,23 @@ def test_a_model_folder_that_was_renamed_fills_no_second_space(
     assert (report.n_encoded, len(precisions(tmp_path / "c.h5"))) == (0, 1)
 
 
+@pytest.mark.parametrize("other", ["another precision", "a folder renamed"])
+def test_a_build_that_was_planned_before_another_had_written_goes_on_in_its_space(
+    machine: pytest.MonkeyPatch, tmp_path: Path, corpus: Path, encoder_folder: Path, other: str
+) -> None:
+    """As of two that begin at once, the second of which waits for the lock."""
+    cache, settings = tmp_path / "c.h5", BuildSettings(levels=("paragraph",))
+    is_fast(machine, other == "another precision")
+    renamed = shutil.copytree(encoder_folder, tmp_path / "another-name")
+    with Pipeline(cache, renamed, "none", devices=["cpu"], settings=settings) as second:
+        first = build(cache, corpus, encoder_folder, asked="exact")
+        (corpus / "new.txt").write_text("全新条款。", "utf-8")
+        report = second.build(corpus)
+        assert (report.n_encoded, report.n_hits) == (1, first.n_unique)
+        assert second.build(corpus).n_encoded == 0
+    assert precisions(cache) == ["exact"]
+
+
 def test_vectors_of_another_kind_of_device_are_told_of(machine: pytest.MonkeyPatch) -> None:
     assert machine
     choice = choose_precision("auto", CPU, lambda p, d: (p, d) == ("mixed", "cuda:0"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +19,10 @@ from featpipe.settings import BuildSettings
 from tests.build.folder_contents import contents, folder_differences, gather
 from tests.building import build
 from tests.tiny_checkpoints import save_encoder
+
+if TYPE_CHECKING:
+    from featpipe.encoders.spec import Pooling, Precision
+    from featpipe.report import RunReport
 
 SEAT = Seat(("cpu",), threads=1)
 
@@ -144,3 +149,23 @@ def test_a_folder_keeps_its_settings_and_says_what_differs(
         FolderPipeline(folder, Models(other_folder), seat=SEAT).plan()
     with pytest.raises(UsageError, match="no number of shards"):
         FolderPipeline(tmp_path / "d.fp", n_shards=6, seat=SEAT).plan()
+
+
+def test_a_further_space_of_a_folder_goes_on_in_its_precision(
+    tmp_path: Path, documents: Path, encoder_folder: Path, other_folder: Path
+) -> None:
+    folder = tmp_path / "c.fp"
+    exact = EncoderSettings(precision="exact")
+    own = FolderPipeline(folder, Models(encoder_folder, "none", exact), n_shards=2, seat=SEAT)
+    own.build([documents])
+
+    def encode(model: Path, pooling: Pooling, precision: Precision) -> RunReport:
+        settings = EncoderSettings(pooling=pooling, precision=precision)
+        return FolderPipeline(folder, Models(model, "none", settings), seat=SEAT).encode_stored()
+
+    asked: tuple[tuple[Path, Pooling], ...] = ((encoder_folder, "cls"), (other_folder, "mean"))
+    for model, pooling in asked:
+        filled = encode(model, pooling, "mixed")
+        assert filled.n_encoded > 0
+        again = encode(model, pooling, "auto")
+        assert (again.n_encoded, again.n_hits) == (0, filled.n_encoded)

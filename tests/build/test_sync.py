@@ -242,6 +242,17 @@ def test_texts_at_hand_stay(
     assert set(held(cache)) == {"note", "A/x.txt", "A/sub/y.txt"}
 
 
+@pytest.mark.parametrize("name", ["<a>", "x.txt!3", "x.txt@7", "坏\udcff!3"])
+def test_a_file_named_as_texts_and_members_are_leaves_as_any_other(
+    name: str, place: Path, cache: Path, build: Build
+) -> None:
+    (place / "A" / name).write_text("另一份文件。", "utf-8")
+    build(place / "A", *of_texts([("a", "一段文字。")]))
+    (place / "A" / name).unlink()
+    assert build(place / "A", sync=True).n_departed == 1
+    assert set(held(cache)) == {"a", "A/x.txt", "A/sub/y.txt"}
+
+
 def test_the_ids_of_an_old_cache_are_found_and_stay(place: Path, cache: Path, build: Build) -> None:
     build(place / "A")
     with Cache.open(cache) as opened:

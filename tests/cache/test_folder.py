@@ -16,6 +16,7 @@ from flipped_bits import flip, offset_of
 from folder_cache import EXACT, SHARED, Pair, build_folder
 
 from featpipe import Cache
+from featpipe.build.shards.lost_texts import verify_with_texts
 from featpipe.cache import compact_folder as compact_folder_module
 from featpipe.cache.compact_folder import compact_folder
 from featpipe.cache.forgotten import compact_cache, without_forgotten
@@ -26,7 +27,13 @@ from featpipe.cache.repair_folder import repair_folder
 from featpipe.cache.search import Hit, SentenceSearch
 from featpipe.cache.summary import read_runs, summarise
 from featpipe.cache.texts import split_keys
-from featpipe.errors import DictionaryError, UnreadableDictionary, UsageError, WriteFailed
+from featpipe.errors import (
+    DictionaryChanged,
+    DictionaryError,
+    UnreadableDictionary,
+    UsageError,
+    WriteFailed,
+)
 from featpipe.settings import LEVELS
 from featpipe.store import Reader, Writer, backup_folder, open_reader
 from featpipe.store.backup_folder import back_up_folder
@@ -305,6 +312,28 @@ def test_a_forgotten_document_comes_back_whole_though_its_texts_were_freed_befor
         assert sorted(ours.dictionary()) == sorted(theirs.dictionary())
         scores = [[hit.score for hit in c.search("第3号合同", 50)] for c in (ours, theirs)]
         assert scores[0] == scores[1]
+
+
+def test_a_compaction_frees_no_text_of_a_document_that_comes_in_meanwhile(
+    own: Path, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find_levels = compact_folder_module._levels_by_file
+
+    def build_meanwhile(*args: Any) -> object:
+        levels = find_levels(*args)
+        build_folder(own, pair.documents, pair.models, n_parts=1)
+        return levels
+
+    with Cache.open(own) as cache:
+        cache.forget("docs/03.txt")
+    with monkeypatch.context() as patch:
+        patch.setattr(compact_folder_module, "_levels_by_file", build_meanwhile)
+        with pytest.raises(DictionaryChanged, match="no jobs run"):
+            compact_folder(own)
+    compact_folder(own)
+    assert verify_with_texts(own, is_deep=True).is_good
+    with Cache.open(own) as ours, Cache.open(pair.file) as theirs:
+        assert sorted(ours.dictionary()) == sorted(theirs.dictionary())
 
 
 def test_an_open_cache_searches_by_the_ids_that_terms_have_after_a_compaction(own: Path) -> None:

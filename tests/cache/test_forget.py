@@ -205,6 +205,20 @@ def test_names_choose_documents(cache: Path, name: str, n: int) -> None:
     assert (done.exit_code, len(done.stdout.splitlines())) == (0, n)
 
 
+def test_a_document_is_one_line_whatever_its_file_is_called(
+    cache: Path, docs: Path, encoder_folder: Path
+) -> None:
+    (docs / "new\nline\x1b[2J\udcff.txt").write_text("全新内容。", "utf-8")
+    build(cache, docs, encoder_folder)
+    for command in (["list"], ["forget", "--dry-run"]):
+        done = CliRunner().invoke(
+            featpipe, ["documents", command[0], str(cache), "*2J*", *command[1:]]
+        )
+        [line, *rest] = done.output.splitlines()
+        assert line == rf"docs/new\x0aline\x1b[2J\udcff.txt  {docs}/new\x0aline\x1b[2J\udcff.txt"
+        assert len(rest) == len(command) - 1
+
+
 def test_a_name_that_no_document_has_changes_nothing(cache: Path) -> None:
     with Cache.open(cache) as opened:
         with pytest.raises(MissingDocuments) as raised:

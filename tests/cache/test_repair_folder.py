@@ -112,6 +112,26 @@ def test_an_addition_that_is_gone_without_a_trace_is_named_and_done_again(
     assert verify_with_texts(own, is_deep=True).is_good
 
 
+def test_an_addition_of_a_further_model_that_is_gone_is_named_and_computed_again(
+    own: Path, pair: Pair
+) -> None:
+    pooled = Models(pair.encoder, "none", replace(EXACT, pooling="cls"))
+    pipeline = FolderPipeline(own, pooled, seat=Seat(("cpu",), threads=1))
+    pipeline.encode_stored()
+    before = rows_by_key(own)
+    assert verify_with_texts(own, is_deep=True).is_good
+    FolderLayout.read(own).shard_files()[1][-1].unlink()  # as in a copy that lacks it
+    found = verify_with_texts(own, is_deep=True)
+    assert not found.is_good
+    assert "shard 1: " in str(found)
+    assert "of its texts have no row in embeddings/" in str(found)
+    assert "1.h5: its job is to be done again" in str(put_back_texts(repair_folder(own)))
+    assert put_back_texts(repair_folder(own)).is_whole
+    pipeline.encode_stored()
+    assert rows_by_key(own) == before
+    assert verify_with_texts(own, is_deep=True).is_good
+
+
 def test_a_file_that_was_copied_in_part_is_done_again(own: Path, pair: Pair) -> None:
     layout, before = FolderLayout.read(own), rows_by_key(own)
     file = layout.shard_file(1)
@@ -124,6 +144,32 @@ def test_a_file_that_was_copied_in_part_is_done_again(own: Path, pair: Pair) -> 
     assert rows_by_key(own) == before
     with Cache.open(own) as ours, Cache.open(pair.folder) as theirs:
         assert ours.search("违约金", 50) == theirs.search("违约金", 50)
+
+
+def test_of_an_empty_file_it_is_said_which_one_is_to_be_moved(own: Path) -> None:
+    file = FolderLayout.read(own).shard_file(2)
+    file.write_bytes(b"")
+    with pytest.raises(UnreadableDictionary, match=r"shards/2\.h5 is empty[\s\S]*move these files"):
+        repair_folder(own)
+
+
+def test_names_that_killed_processes_left_to_published_files_are_removed(own: Path) -> None:
+    """Each was killed between the link to the final name and the end of the first one."""
+    layout, before = FolderLayout.read(own), rows_by_key(own)
+    left = [own / ".work" / "shards-0.h5", own / ".forget-abc" / "part.h5"]
+    for name, file in zip(left, (layout.shard_file(0), layout.part_files()[0]), strict=True):
+        name.parent.mkdir(exist_ok=True)
+        name.hardlink_to(file)
+    compact_folder(own)
+    assert not any(name.exists() for name in left)
+    n_files = len(layout.shard_files()[1])
+    layout.shard_file(1, n_files).hardlink_to(layout.shard_file(1, n_files - 1))
+    assert "under a second name; featpipe repair" in str(verify_with_texts(own))
+    assert repair_folder(own).is_whole
+    assert len(layout.shard_files()[1]) == n_files
+    assert verify_with_texts(own, is_deep=True).is_good
+    compact_folder(own)
+    assert rows_by_key(own) == before
 
 
 def test_repairing_that_ends_early_forgets_no_loss(own: Path, pair: Pair) -> None:

@@ -7,6 +7,7 @@ sentence-transformers is installed, its own vectors are held against ours, too.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,7 +17,7 @@ import pytest
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings
-from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
+from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel, UsageError
 
 if TYPE_CHECKING:
     from encoder_families import Family
@@ -98,6 +99,46 @@ def test_a_text_alone_has_the_bytes_that_it_has_in_company(
         encoder.threads = threads
         alone = [encoder.encode([text]).vectors[0].tobytes() for text in TEXTS]
         assert alone == [vector.tobytes() for vector in together]
+
+
+def without_limits(folder: Path, *entries: str) -> Path:
+    """The checkpoint without these entries, as many are that have the default."""
+    for name, gone in (("config.json", entries), ("tokenizer_config.json", ("model_max_length",))):
+        told = json.loads((folder / name).read_text("utf-8"))
+        kept = {key: value for key, value in told.items() if key not in gone}
+        (folder / name).write_text(json.dumps(kept), "utf-8")
+    (folder / "sentence_bert_config.json").unlink(missing_ok=True)
+    return folder
+
+
+def test_relative_positions_allow_any_window(tmp_path: Path) -> None:
+    from encoder_families import TEXTS, read_by_transformers, save_family
+
+    family = family_of("T5 (sentence-t5, gtr)")
+    folder = without_limits(save_family(family, tmp_path / "model"), "max_position_embeddings")
+    assert describe_checkpoint(folder).max_length == 512
+    encoder = Encoder.load(folder, replace(EXACT, max_length=2000))
+    text = "".join(TEXTS) * 5
+    [n_tokens] = encoder.tokenizer.encode([text]).lengths
+    assert 512 < n_tokens < 1990
+    expected = read_by_transformers(family, folder)(text)
+    np.testing.assert_allclose(encoder.encode([text]).vectors[0], expected, atol=2e-5)
+
+
+def test_positions_that_count_from_padding_are_fewer_than_the_rows_by_default(
+    tmp_path: Path,
+) -> None:
+    from encoder_families import TEXTS, save_family
+
+    family = family_of("MPNet")
+    changes = family.changes | {"max_position_embeddings": 512}
+    saved = save_family(replace(family, changes=changes), tmp_path / "model")
+    folder = without_limits(saved, "max_position_embeddings")
+    encoder = Encoder.load(folder, EXACT)
+    assert encoder.spec["max_length"] == 510
+    assert np.isfinite(encoder.encode(["".join(TEXTS) * 60]).vectors).all()
+    with pytest.raises(UsageError, match="the model's 510 tokens"):
+        Encoder.load(folder, replace(EXACT, max_length=511))
 
 
 # --- adapters -------------------------------------------------------------------------------------

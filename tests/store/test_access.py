@@ -12,7 +12,8 @@ import pytest
 from featpipe.errors import DictionaryError, WriteFailed
 from featpipe.store import Writer, keys_of
 from featpipe.store.disk import Disk
-from featpipe.store.export import export_npy
+from featpipe.store.export import export_npy, export_parquet
+from featpipe.store.opening import new_name
 from featpipe.store.rewrite import compact_dictionary, merge_dictionaries
 from tests.store.samples import VECTORS, vectors_of
 
@@ -96,6 +97,14 @@ def test_a_file_of_two_names_is_refused(tmp_path: Path) -> None:
     assert path.samefile(tmp_path / "other.h5")
 
 
+def test_a_name_that_a_killed_writer_left_is_removed_at_once(tmp_path: Path) -> None:
+    path = make(tmp_path / "c.h5", 0o600)
+    left = new_name(path)  # killed between the link to the final name and the end of this one
+    left.hardlink_to(path)
+    assert compact_dictionary(path).n_rows > 0
+    assert not left.exists()
+
+
 def test_a_merge_is_read_by_those_who_may_read_every_source(tmp_path: Path) -> None:
     sources = [make(tmp_path / "a.h5", 0o644), make(tmp_path / "b.h5", 0o600)]
     merge_dictionaries(sources, tmp_path / "both.h5")
@@ -105,6 +114,13 @@ def test_a_merge_is_read_by_those_who_may_read_every_source(tmp_path: Path) -> N
 def test_an_export_of_a_confidential_file_is_confidential(tmp_path: Path) -> None:
     export_npy(make(tmp_path / "c.h5", 0o600), tmp_path / "out")
     assert mode_of(tmp_path / "out" / "embeddings" / "a") == 0o700
+
+
+def test_parquet_of_a_confidential_file_is_confidential_in_any_folder(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "out").mkdir(0o755)
+    done = export_parquet(make(tmp_path / "c.h5", 0o600), tmp_path / "out")
+    assert {mode_of(file) for file in done.files} == {0o600}
 
 
 def test_a_loop_of_links_is_an_error_with_the_path(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -16,10 +17,11 @@ from flipped_bits import damage, flip, offset_of
 
 from featpipe.errors import DictionaryError, DictionaryLocked, MissingExtra, UnreadableDictionary
 from featpipe.store import Reader, TableSpec, Writer, key_of, keys_of
-from featpipe.store.export import export_npy, export_parquet
+from featpipe.store.export import Export, export_npy, export_parquet
 from featpipe.store.import_vectors import import_vectors
 from featpipe.store.rewrite import compact_dictionary, merge_dictionaries
 from featpipe.store.schema import CHECKS
+from featpipe.store.table_reader import TableReader
 from featpipe.store.verify import verify_dictionary
 from tests.store.samples import DOCUMENTS, RUNS, TEXTS, VECTORS, ragged_text, vectors_of
 
@@ -253,6 +255,37 @@ def test_exported_arrays_and_lines_hold_every_row(path: Path, tmp_path: Path) ->
     assert data[ends[2] : ends[3]].decode() == TEXTS_A[3]
     with pytest.raises(DictionaryError, match="exists"):
         export_npy(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("export", [export_npy, export_parquet])
+def test_an_export_that_is_stopped_leaves_nothing_that_looks_finished(
+    export: Callable[..., Export], path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    fill(path, TEXTS_A)
+    out = tmp_path / "out"
+    read = TableReader.ragged_many
+
+    def stop_at_texts(table: TableReader, name: str, rows: np.ndarray) -> object:
+        if table.name == "texts" and len(rows):  # the last table
+            assert [file for file in out.iterdir() if file.name[0] != "."] == []
+            raise KeyboardInterrupt
+        return read(table, name, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableReader, "ragged_many", stop_at_texts)
+        for already in (False, True):
+            if already:
+                out.mkdir()
+            with pytest.raises(KeyboardInterrupt):
+                export(path, out)
+            assert out.exists() == already
+            assert not already or list(out.iterdir()) == []
+    files = export(path, out).files
+    before = {file: file.read_bytes() for file in files}
+    with pytest.raises(DictionaryError, match="exists already"):
+        export(path, out, tables=["texts"])
+    assert {file: file.read_bytes() for file in files} == before
 
 
 def test_parquet_without_its_extra_says_what_to_install(

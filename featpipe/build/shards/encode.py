@@ -15,7 +15,9 @@ from math import inf
 from typing import TYPE_CHECKING, Self, cast
 
 from featpipe.build.other_caches import OtherCaches
+from featpipe.build.plan import Product
 from featpipe.build.progress import RunRecord
+from featpipe.build.queue import UnitStates
 from featpipe.build.run import Run
 from featpipe.build.shards.folder_plan import layout_of
 from featpipe.build.shards.job import SPACE_MARK, Job, JobReport
@@ -24,6 +26,7 @@ from featpipe.build.shards.stacked import StackedReader
 from featpipe.build.shards.work_file import discard, work_file
 from featpipe.build.stored_units import StoredUnits
 from featpipe.cache import tables
+from featpipe.cache.texts import LEVEL_BIT
 from featpipe.errors import UsageError
 from featpipe.store import Reader
 from featpipe.store.folder_layout import OUTBOX, REPORTS
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from featpipe.build.publish import Publisher
     from featpipe.build.shards.folder_plan import FolderPlan
     from featpipe.build.shards.open_seat import OpenSeat
+    from featpipe.cache.texts import Units
     from featpipe.report import RunReport
     from featpipe.store import TableSpec
 
@@ -135,6 +139,22 @@ class Shard:
     def new_units(self) -> SliceUnits:
         """Of the other outboxes."""
         return SliceUnits([fetch_slice(self.folder, name, self.job.number) for name in self.new])
+
+    def lacking(self, table: str) -> Iterator[Units]:
+        """The units that have no row in a table of the plan's models."""
+        is_encoder = table == self.plan.encoder.table
+        of_levels = self.plan.levels if is_encoder else ("paragraph",)
+        levels = sum(LEVEL_BIT[level] for level in of_levels)
+        with StackedReader([self.folder.fetch(name) for name in self.files()]) as stacked:
+            reader = cast("Reader", stacked)  # which it stands for
+            states = UnitStates(Product("encode", table, levels), reader)
+            units = StoredUnits(reader, self.new_units())
+            while (chunk := units.next_chunk()) is not None:
+                if chunk.known is None:
+                    continue
+                missing = states.find_missing(reader, chunk.known.keys, chunk.known.levels)
+                if len(missing):
+                    yield chunk.known.take(missing)
 
     def write_report(self, report: JobReport) -> None:
         """Say that everything up to these outboxes is done, unless another attempt has."""

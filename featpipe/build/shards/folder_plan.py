@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -277,7 +278,9 @@ def plan_space(
 ) -> str:
     """Plan a further model for all texts of a folder; the name of its space.
 
-    Returns "" for the folder's own models. Entities are found where a model for them is named.
+    Returns "" for the folder's own models. Entities are found where a model for them is named. A
+    precision that is left open is the folder's for its own model, and that of a space that there is
+    by the same model and settings.
 
     Raises:
         UsageError, CheckpointError: as `plan_folder`.
@@ -285,12 +288,16 @@ def plan_space(
     """
     if models == Models():
         return ""
-    of_encoder = models.encoder or EncoderSettings()
-    if models.model is None or _stable_name(models.model) == plan.encoder.model:
-        of_encoder = _keep_precision(of_encoder, plan.encoder)
-    models = replace(models, ner=_given(models.ner, "none"), encoder=of_encoder)
+    is_own = models.model is None or _stable_name(models.model) == plan.encoder.model
     models = replace(models, model=_given(models.model, plan.encoder.model))
-    encoder, tagger = plan_model(models, plan.settings(), devices)
+    models = replace(models, ner=_given(models.ner, "none"))
+    planned = _planned_tables(folder, plan, models)
+    asked = models.encoder or EncoderSettings()
+    kept = replace(models, encoder=_keep_precision(asked, plan.encoder) if is_own else asked)
+    encoder, tagger = plan_model(kept, plan.settings(), devices, planned)
+    if encoder.table not in planned:
+        found = plan_model(models, plan.settings(), devices, planned)
+        encoder, tagger = found if found[0].table in planned else (encoder, tagger)
     if encoder.fingerprint == plan.encoder.fingerprint and tagger in (None, plan.tagger):
         return ""
     space = encoder.table.partition("/")[2]
@@ -301,25 +308,38 @@ def plan_space(
     return space
 
 
+def _planned_tables(folder: Publisher, plan: FolderPlan, models: Models) -> frozenset[str]:
+    """Those of the folder's spaces that these models fill, with whatever settings."""
+    plans = [plan, *(plan.for_space(folder, space) for space in list_spaces(folder))]
+    planned = [model for one in plans for model in (one.encoder, one.tagger) if model is not None]
+    names = [_stable_name(model) for model in (models.model, models.ner) if model is not None]
+    return frozenset(model.table for model in planned if model.model in names)
+
+
 def plan_model(
-    models: Models, settings: BuildSettings, devices: tuple[str, ...]
+    models: Models,
+    settings: BuildSettings,
+    devices: tuple[str, ...],
+    held: frozenset[str] = frozenset(),
 ) -> tuple[ModelPlan, ModelPlan | None]:
     """The plans of an encoder and of a tagger, precision settled for these devices.
 
-    Mixed precision is chosen by itself only where it was measured to be safe for this model.
+    Mixed precision is chosen by itself only where it was measured to be safe for this model;
+    ``held`` are tables that rows of theirs are in.
     """
     model = _given(models.model, BUILTIN)
     ner = None if models.ner == "none" else _given(models.ner, BUILTIN)
     of_encoder, of_tagger = models.encoder or EncoderSettings(), models.tagger or TaggerSettings()
     tagger_path = None if ner is None else _path(ner)
-    made = make_plan(_path(model), of_encoder, tagger_path, of_tagger, settings, devices)
+    plan = partial(make_plan, settings=settings, devices=devices, held=held)
+    made = plan(_path(model), of_encoder, tagger_path, of_tagger)
     note = ""
     if made.encoder.is_unproven:
         note = "vectors in precision exact: mixed was not measured with this model yet"
         if made.is_together:
             of_tagger = replace(of_tagger, precision="exact")
         of_encoder = replace(of_encoder, precision="exact")
-        made = make_plan(_path(model), of_encoder, tagger_path, of_tagger, settings, devices)
+        made = plan(_path(model), of_encoder, tagger_path, of_tagger)
     encoder = _model_plan(model, made.encoder, made, note or "; ".join(made.notes))
     if made.tagger is None or ner is None:
         return encoder, None

@@ -1,8 +1,10 @@
-"""Texts that a shard of a folder has lost, put back from the documents that hold them.
+"""Texts and features that a shard of a folder has lost, to be put back or computed again.
 
 A file may have lost rows, or be gone without a trace, as an addition that a copy lacks. Where there
 is an outbox, it still has the texts. It may be removed when all shards are done, and a folder that
-was made narrower has none: then one is made anew, of the documents that lack a text.
+was made narrower has none: then one is made anew, of the documents that lack a text. Vectors and
+entities that are gone alone, as an addition by a further model, are those of a job that is done
+and whose shard has texts without them.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from featpipe.build.publish import LocalFolder
-from featpipe.build.shards.encode import Listing
-from featpipe.build.shards.job import JobReport, Seat
+from featpipe.build.shards.encode import Listing, Shard
+from featpipe.build.shards.folder_plan import FolderPlan, list_spaces
+from featpipe.build.shards.job import Job, JobReport, Seat
 from featpipe.build.shards.outbox import write_outbox
 from featpipe.build.shards.prepare import left_parts
 from featpipe.build.shards.work_file import discard, work_file
@@ -29,12 +32,13 @@ from featpipe.store.folder_layout import OUTBOX, PARTS, FolderLayout, shard_of
 from featpipe.store.verify_folder import FolderVerification, verify_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from featpipe.cache.repair_folder import FolderRepair
+    from featpipe.cache.texts import Units
 
 
 def put_back_texts(repaired: FolderRepair) -> FolderRepair:
@@ -56,11 +60,13 @@ def put_back_texts(repaired: FolderRepair) -> FolderRepair:
         if not outbox.exists():
             _write_outbox(layout, lost)
             made.append(outbox)
+    for shard, _, _ in _lost_rows(layout):
+        have_done_again(layout, layout.shard_file(shard), again)
     return replace(repaired, again=tuple(dict.fromkeys(again)), put_back=tuple(made))
 
 
 def verify_with_texts(path: str | Path, *, is_deep: bool = False) -> FolderVerification:
-    """As `verify_folder`; with the deep check documents are held against the shards' texts, too.
+    """As `verify_folder`; deep: documents are held against texts, and texts against features, too.
 
     Raises:
         UnreadableDictionary, NewerDictionary: the folder is not a cache.
@@ -68,12 +74,18 @@ def verify_with_texts(path: str | Path, *, is_deep: bool = False) -> FolderVerif
     found = verify_folder(path, is_deep=is_deep)
     if not is_deep or not found.is_good:
         return found
-    problems = tuple(
+    layout = FolderLayout.read(path)
+    problems = [
         f"{lost.part}: {len(lost.rows):,} of its documents have texts that the shards lack, and no"
         f" job is left to compute; featpipe repair {found.path}"
-        for lost in _lacking(FolderLayout.read(path))
-    )
-    return replace(found, problems=problems)
+        for lost in _lacking(layout)
+    ]
+    problems += [
+        f"shard {layout.shard_name(shard)}: {n:,} of its texts have no row in {table}, and no job"
+        f" is left to compute it; featpipe repair {found.path}"
+        for shard, table, n in _lost_rows(layout)
+    ]
+    return replace(found, problems=tuple(problems))
 
 
 def require_encoded(path: str | Path) -> None:
@@ -125,6 +137,32 @@ def _lacking(layout: FolderLayout) -> list[_Lost]:
                 lacking = np.unique(shards[is_lost]).tolist()
                 found.append(_Lost(parts[name], np.unique(rows[is_lost]), lacking))
     return sorted(found, key=lambda lost: lost.part)
+
+
+def _lost_rows(layout: FolderLayout) -> Iterator[tuple[int, str, int]]:
+    """Shard, table and number of the rows that are gone of jobs that are done."""
+    folder = LocalFolder(layout.path)
+    listing = Listing.of(folder)
+    plan = FolderPlan.read(folder)
+    with FolderReader(layout.path) as reader:
+        forgotten = Forgotten(reader)
+        for space in ("", *list_spaces(folder)):
+            mine = plan.for_space(folder, space)
+            for number in range(layout.n_shards):
+                shard = Shard(folder, mine, Job("encode", number, "", space), listing)
+                if (report := shard.done()) is None:
+                    continue
+                for table in (m.table for m in (mine.encoder, mine.tagger) if m is not None):
+                    failed = (f.n_units for f in report.run.failed if f.table == table)
+                    n = sum(_n_kept(some, reader, forgotten) for some in shard.lacking(table))
+                    if (n_lost := n - sum(failed)) > 0:
+                        yield number, table, n_lost
+
+
+def _n_kept(units: Units, reader: FolderReader, forgotten: Forgotten) -> int:
+    """How many units are of documents that are kept."""
+    texts = reader.table(tables.TEXTS)
+    return len(forgotten.kept(texts, texts.find(units.keys)))
 
 
 class _Reports:

@@ -85,10 +85,23 @@ class RunPlan:
 
 def read_run_plans(folder: Publisher) -> list[RunPlan]:
     """Every run that was planned and not superseded, oldest first."""
-    names = [name for name in folder.list(LISTS) if name.endswith(".json")]
-    runs = [RunPlan.read(folder, name) for name in names]
-    gone = {id_ for run in runs for id_ in run.supersedes}
+    runs = _every_run(folder)
+    gone = _superseded(runs)
     return [run for run in runs if run.id not in gone]
+
+
+def is_superseded(folder: Publisher, name: str) -> bool:
+    """Whether a published name is of a part of a run that was superseded."""
+    return part_of(Path(name).stem).rpartition("-")[0] in _superseded(_every_run(folder))
+
+
+def _every_run(folder: Publisher) -> list[RunPlan]:
+    names = [name for name in folder.list(LISTS) if name.endswith(".json")]
+    return [RunPlan.read(folder, name) for name in names]
+
+
+def _superseded(runs: Iterable[RunPlan]) -> set[str]:
+    return {id_ for run in runs for id_ in run.supersedes}
 
 
 def plan_run(
@@ -115,29 +128,31 @@ def plan_run(
 
     """
     before = read_run_plans(folder)
+    parts = [
+        "".join(f"{json.dumps(piece.line())}\n" for piece in part).encode()
+        for part in _cut(sources, n_parts_asked)
+    ]
+    digest = blake2b(b"".join(parts), digest_size=16).hexdigest()
+    same = [other for other in before if other.digest == digest]
     run = RunPlan(
-        _next_id(folder, before),
-        n_parts=0,
+        _id_after(_last_id(folder, before)),
+        n_parts=len(parts),
         n_files=len(sources),
         settings={name: getattr(settings, name) for name in _READING},
         notes=tuple(notes),
-    )
-    digest = blake2b(digest_size=16)
-    n_parts = 0
-    for part in _cut(sources, n_parts_asked):
-        lines = "".join(f"{json.dumps(piece.line())}\n" for piece in part).encode()
-        digest.update(lines)
-        folder.write(run.list_name(n_parts), lines)
-        n_parts += 1
-    same = [other for other in before if other.digest == digest.hexdigest()]
-    run = replace(
-        run,
-        n_parts=n_parts,
-        digest=digest.hexdigest(),
+        digest=digest,
         supersedes=tuple(other.id for other in same if is_unfinished(other)),
     )
-    folder.write(f"{LISTS}/{run.id}.json", json.dumps(asdict(run), ensure_ascii=False).encode())
+    while not _publish(folder, run, parts):  # another planner has taken this id
+        run = replace(run, id=_id_after(run.id))
     return run
+
+
+def _publish(folder: Publisher, run: RunPlan, parts: Sequence[bytes]) -> bool:
+    """Put the lists of a run under its id, if that is free."""
+    description = json.dumps(asdict(run), ensure_ascii=False).encode()
+    are_written = all(folder.write(run.list_name(at), lines) for at, lines in enumerate(parts))
+    return are_written and folder.write(f"{LISTS}/{run.id}.json", description)
 
 
 def read_list(folder: Publisher, run: RunPlan, part: int) -> list[Source]:
@@ -157,13 +172,23 @@ def read_list(folder: Publisher, run: RunPlan, part: int) -> list[Source]:
     return [source for line in lines for source in _sources_of(json.loads(line))]
 
 
-def _next_id(folder: Publisher, before: Sequence[RunPlan]) -> str:
-    now = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+def _last_id(folder: Publisher, before: Sequence[RunPlan]) -> str:
     # Of parts as well: one that forgets documents has no list, and lists may have been removed.
     parts = (part_of(Path(name).stem).rpartition("-")[0] for name in folder.list(PARTS))
-    last = max([*(run.id for run in before), *parts], default="")
-    # The clocks of two machines may differ; the later run is the one that is planned later.
-    return now if now > last else f"{last}1"
+    return max([*(run.id for run in before), *parts], default="")
+
+
+def _id_after(last: str) -> str:
+    """The time, where that is later: clocks may differ, and the later run is planned later."""
+    now = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+    if now > last:
+        return now
+    time, mark, number = last.rpartition("Z")
+    if mark and not number:
+        return f"{last}100000"
+    # As long as the last one, so that ids do not grow until the clocks have caught up.
+    following = str(int(number) + 1) if number.isdecimal() else ""
+    return time + mark + following if len(following) == len(number) else f"{last}1"
 
 
 class _Piece(NamedTuple):

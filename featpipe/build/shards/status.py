@@ -7,22 +7,17 @@ know for how long.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.build.messages import FeatureTask
-from featpipe.build.plan import Plan, Product
-from featpipe.build.queue import UnitStates
 from featpipe.build.roles import encode_role
 from featpipe.build.shards.encode import Listing, Shard
 from featpipe.build.shards.folder_plan import FolderPlan, list_spaces
 from featpipe.build.shards.job import Job
 from featpipe.build.shards.part_lists import read_run_plans
 from featpipe.build.shards.prepare import report_name
-from featpipe.build.shards.stacked import StackedReader
-from featpipe.build.stored_units import StoredUnits
-from featpipe.cache.texts import LEVEL_BIT, Units
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.spec import CUT_RULE
 from featpipe.encoders.tokenizer import Tokenizer
@@ -33,10 +28,11 @@ from featpipe.pool.devices import check_devices
 from featpipe.store.folder_layout import REPORTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
+    from featpipe.build.plan import Plan
     from featpipe.build.publish import Publisher
-    from featpipe.store import Reader
+    from featpipe.cache.texts import Units
 
 #: Texts of a sample whose rate is measured, and the least time that it should take.
 _SAMPLE, _SAMPLE_S = 1 << 14, 2.0
@@ -136,7 +132,7 @@ def measure_rate(folder: Publisher, device: str) -> float:
     made = plan.plan_encoding(devices)
     listing = Listing.of(folder)
     shards = (Shard(folder, plan, Job("encode", n), listing) for n in _all(plan))
-    sample = next((units for s in shards for units in _missing_units(s)), None)
+    sample = next((units for s in shards for units in s.lacking(plan.encoder.table)), None)
     if sample is None:
         raise UsageError("nothing is left to encode, so no rate can be measured")
     sample = sample.take(np.arange(min(len(sample), _SAMPLE)))
@@ -176,26 +172,11 @@ def _all(plan: FolderPlan) -> range:
 def _with_costs(status: SpaceStatus, plan: FolderPlan, left: Sequence[Shard]) -> SpaceStatus:
     n_texts = n_tokens = 0
     counter = TokenCounter(plan) if left else None
-    for units in (units for shard in left for units in _missing_units(shard)):
+    table = plan.encoder.table
+    for units in (units for shard in left for units in shard.lacking(table)):
         n_texts += len(units)
         n_tokens += counter.count(units.texts.strings()) if counter is not None else 0
     return replace(status, n_texts=n_texts, n_tokens=n_tokens)
-
-
-def _missing_units(shard: Shard) -> Iterator[Units]:
-    """The units of a shard that lack a vector."""
-    plan = shard.plan
-    levels = sum(LEVEL_BIT[level] for level in plan.levels)
-    with StackedReader([shard.folder.fetch(name) for name in shard.files()]) as stacked:
-        reader = cast("Reader", stacked)  # which it stands for
-        states = UnitStates(Product("encode", plan.encoder.table, levels), reader)
-        units = StoredUnits(reader, shard.new_units())
-        while (chunk := units.next_chunk()) is not None:
-            if chunk.known is None:
-                continue
-            missing = states.find_missing(reader, chunk.known.keys, chunk.known.levels)
-            if len(missing):
-                yield chunk.known.take(missing)
 
 
 def _measure(pool: Pool, plan: Plan, sample: Units, counter: TokenCounter) -> float:

@@ -1,30 +1,37 @@
 """The file that a job writes until it is published, owned by one process at a time.
 
 On scratch it has a name of its own where another process of the machine is at the same job; in
-place, the second process waits for the first. A job that was killed goes on in the same file.
+place, the second process waits for the first. A job that was killed goes on in the same file; what
+no job will go on with is removed by the next process that does jobs there.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from featpipe.errors import DictionaryLocked, UsageError
+from featpipe.errors import DictionaryError, DictionaryLocked, UsageError
 from featpipe.store.disk import writing
 from featpipe.store.lock import lock_for_writing, unlock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from featpipe.build.publish import Publisher
     from featpipe.build.shards.job import Seat
 
 #: Seconds between two attempts to take a lock that another process holds.
 _TRY_AGAIN_S = 0.1
+
+#: A work file, or what is made beside it; with a number before it, of one process only.
+_WORK_FILE = re.compile(
+    r"\.?(?P<file>(?P<own>[0-9]+-)?(?P<below>[a-z]+)-(?P<name>.+?\.h5))(?:\..+)?"
+)
 
 
 @contextmanager
@@ -59,6 +66,31 @@ def discard(path: Path) -> None:
     """Remove a work file, and what was made beside it."""
     for file in (path, *path.parent.glob(f".{path.name}.*")):
         file.unlink(missing_ok=True)
+
+
+def discard_left(folder: Publisher, seat: Seat, is_dropped: Callable[[str], bool]) -> None:
+    """Remove the work files of killed jobs with which no other would go on.
+
+    These are files of one process, those whose name another process has published, and those of
+    runs that were dropped. What a running job owns stays, and what cannot be removed.
+
+    Args:
+        folder: the cache.
+        seat: that tells where the files are.
+        is_dropped: whether a published name is of a run whose jobs need not be done.
+
+    """
+    if seat.scratch is None and folder.work_folder() is None:
+        return
+    below = _folder_of(folder, seat)
+    names = [file.name for file in below.iterdir()] if below.is_dir() else []
+    found = map(_WORK_FILE.fullmatch, names)
+    for match in {match["file"]: match for match in found if match is not None}.values():
+        path, name = below / match["file"], f"{match['below']}/{match['name']}"
+        with suppress(OSError, DictionaryError), _locked(path, 0.0):
+            # Asked as the owner: until now, a job may have been about to publish it.
+            if match["own"] or folder.exists(name) or is_dropped(name):
+                discard(path)
 
 
 def _folder_of(folder: Publisher, seat: Seat) -> Path:
