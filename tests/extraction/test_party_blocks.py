@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import TYPE_CHECKING
 
 import pytest
 from pages import features_of
 
+from featpipe.documents import load_document
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.labels import labelled_values
 from featpipe.extraction.scoring.page import LabelledSpan, page_of_text
 from featpipe.extraction.scoring.synonyms import is_party
+from featpipe.extraction.scoring.table_headers import table_headers
 from featpipe.extraction.scoring.tokens import hash_of
 
 if TYPE_CHECKING:
@@ -40,6 +42,12 @@ COLUMNS = """付款方式：一次性付清
 法定代表人：王伟                      法定代表人：张桂超
                                       电    话：0571-72828055
 电    话：010-23415285
+"""
+CELLS = """付款方式：一次性付清
+甲方：北京宏达科技有限公司\t乙方：杭州泰恒置业有限公司
+法定代表人：王伟\t法定代表人：张桂超
+\t电话：0571-72828055
+电话：010-23415285\t
 """
 SEALS = """付款方式：一次性付清。
 甲方（盖章）          乙方（签字或盖章）
@@ -69,7 +77,9 @@ def party_of(features: PageFeatures, words: str) -> str:
     return features.tokens.label_text.get(code, "?") if code else ""
 
 
-@pytest.mark.parametrize("text", [LINES, INLINE, COLUMNS], ids=["lines", "inline", "columns"])
+@pytest.mark.parametrize(
+    "text", [LINES, INLINE, COLUMNS, CELLS], ids=["lines", "inline", "columns", "cells"]
+)
 def test_details_are_of_the_party_above_or_before_them(text: str) -> None:
     features = features_of(text)
     for words, party in {
@@ -143,6 +153,7 @@ def test_what_parties_are_called(label: str, expected: bool) -> None:
         ),
         ("电    话：010-1        电    话：0571-2", {"010": "电话", "0571": "电话"}),
         ("开   户   行：某银行", {"某银行": "开户行"}),
+        ("甲 方：宏达公司 乙 方：泰恒公司", {"宏达": "甲方", "泰恒": "乙方"}),
     ],
 )
 def test_a_label_begins_behind_a_wide_gap_and_may_be_spaced(
@@ -166,7 +177,9 @@ def best_of(model: FieldModel, text: str) -> list[str]:
     return [text[slice(*scored.groups[number].spans[0])] for number in model.choose(scored)]
 
 
-@pytest.mark.parametrize("text", [LINES, INLINE, COLUMNS], ids=["lines", "inline", "columns"])
+@pytest.mark.parametrize(
+    "text", [LINES, INLINE, COLUMNS, CELLS], ids=["lines", "inline", "columns", "cells"]
+)
 def test_without_samples_a_name_that_begins_with_a_party_asks_for_its_details(text: str) -> None:
     expected = {
         "甲方法定代表人": ["王伟"], "乙方法定代表人": ["张桂超"],
@@ -174,6 +187,31 @@ def test_without_samples_a_name_that_begins_with_a_party_asks_for_its_details(te
     }  # fmt: skip
     for name, values in expected.items():
         assert best_of(fit_field([], "text", (name,)), text) == values, name
+
+
+@pytest.mark.parametrize("text", [COLUMNS, SEALS], ids=["columns", "seals"])
+def test_a_file_of_columns_gives_what_its_text_gives(text: str) -> None:
+    document = load_document(text.encode(), source="contract.txt")
+    headers = table_headers(document.text, [astuple(table) for table in document.tables])
+    page = PageFeatures(replace(page_of_text(document.text), headers=headers))
+    for name, value in {"甲方法定代表人": "王伟", "乙方法定代表人": "张桂超"}.items():
+        model = fit_field([], "text", (name,))
+        scored = model.score(page)
+        chosen = [scored.groups[number].spans[0] for number in model.choose(scored)]
+        assert [page.page.text[slice(*span)] for span in chosen] == [value], name
+
+
+def test_the_name_of_a_sealing_party_stands_behind_a_label_of_its_own() -> None:
+    text = SEALS.replace("法定代表人：王伟      ", "名称：宏达公司        ")
+    assert best_of(fit_field([], "text", ("甲方",)), text) == ["宏达公司"]
+    assert best_of(fit_field([], "text", ("甲方名称",)), text) == ["宏达公司"]
+
+
+def test_a_lone_label_is_of_no_party_where_nothing_tells_its_column() -> None:
+    text = "甲方：宏达公司 乙方：泰恒公司\n电话：010-1 电话：0571-2\n邮编：310000\n"
+    features = features_of(text)
+    found = [party_of(features, words) for words in ("010", "0571", "310000")]
+    assert found == ["甲方", "乙方", ""]
 
 
 def test_what_another_party_has_is_no_value_where_samples_show_whose_it_is() -> None:

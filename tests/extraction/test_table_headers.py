@@ -75,6 +75,14 @@ def test_a_cell_knows_the_header_of_its_column() -> None:
                 "一次": ("付款方式", ""), "2024年": ("交货日期", ""),
             },
         ),
+        (  # labels and values in the cells themselves
+            "甲方：宏达公司\t乙方：泰恒公司\n电话：010\t电话：0571\n邮编：1\t邮编：2",
+            {},
+        ),
+        (  # places for seals
+            "甲方（盖章）\t乙方（盖章）\n电话：010\t电话：0571",
+            {"电话：010": ("甲方（盖章）", "甲方"), "电话：0571": ("乙方（盖章）", "乙方")},
+        ),
         (  # four columns of data
             "姓名\t职务\t部门\t城市\n张三\t经理\t销售部\t北京",
             {
@@ -83,7 +91,7 @@ def test_a_cell_knows_the_header_of_its_column() -> None:
             },
         ),
     ],
-    ids=["beside", "below", "columns", "form", "data"],
+    ids=["beside", "below", "columns", "form", "labelled", "seals", "data"],
 )  # fmt: skip
 def test_a_cell_knows_its_label_and_its_party(
     rows: str, expected: dict[str, tuple[str, str]]

@@ -50,10 +50,11 @@ class _Line(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """The parties of a block from left to right, and how far each begins from its line's start."""
+    """The parties of a block from left to right."""
 
-    places: tuple[int, ...]
     parties: tuple[str, ...]
+    places: tuple[int, ...] = ()
+    """How far each begins from its line's start, where gaps part them."""
 
 
 def party_blocks(
@@ -117,8 +118,14 @@ def _columns_of(line: _Line, parties: Sequence[Label], start: Ints) -> _Columns:
     """Parties that stand apart have columns; of others the last goes on."""
     if not all(label.is_apart for label in parties):
         parties = parties[-1:]
-    places = tuple(int(start[label.first]) - line.start for label in parties)
-    return _Columns(places, tuple(label.words for label in parties))
+    places = [int(start[label.first]) - line.start for label in parties]
+    return _Columns(tuple(label.words for label in parties), _apart(line.text, places))
+
+
+def _apart(text: str, places: Sequence[int]) -> tuple[int, ...]:
+    """The places of columns in a line, none unless wide gaps are before all but the first."""
+    gaps = [text[max(place - WIDE, 0) : place] for place in places[1:]]
+    return tuple(places) if all(gap == " " * WIDE for gap in gaps) else ()
 
 
 def _sealed(line: _Line) -> _Columns | None:
@@ -129,7 +136,7 @@ def _sealed(line: _Line) -> _Columns | None:
     names = [_ignored.sub("", cell[0]) for cell in cells]
     if not all(map(is_party, names)):
         return None
-    return _Columns(tuple(cell.start() for cell in cells), tuple(names))
+    return _Columns(tuple(names), _apart(line.text, [cell.start() for cell in cells]))
 
 
 def _further_pieces(line: _Line, block: _Columns, start: Ints) -> Iterator[Piece]:
@@ -141,11 +148,18 @@ def _further_pieces(line: _Line, block: _Columns, start: Ints) -> Iterator[Piece
     heads = [label for label in line.labels if label.is_apart]
     ends = [*(label.first for label in heads[1:]), line.last]
     for number, (label, until) in enumerate(zip(heads, ends, strict=False)):
-        if len(heads) == n:
-            column = number
-        else:
-            offset = int(start[label.first]) - line.start
-            # Behind a gap at the line's beginning the first column is empty.
-            low = int(number == 0 and offset >= WIDE)
-            column = low + int(np.argmin([abs(offset - place) for place in block.places[low:]]))
-        yield label.first, until, block.parties[column]
+        place = int(start[label.first]) - line.start
+        column = number if len(heads) == n else _column_at(line, block, place)
+        if column is not None:
+            yield label.first, until, block.parties[column]
+
+
+def _column_at(line: _Line, block: _Columns, place: int) -> int | None:
+    """The column of a label in a line that has fewer than there are parties; None if unknown."""
+    if "\t" in line.text:
+        return min(line.text.count("\t", 0, place), len(block.parties) - 1)
+    if not block.places:
+        return None
+    # Behind a gap at the line's beginning the first column is empty.
+    low = int(place >= WIDE and not line.text[:place].strip())
+    return low + int(np.argmin([abs(place - other) for other in block.places[low:]]))

@@ -54,6 +54,7 @@ _NAMES = """
 保荐机构, 主承销商, 保荐人, 承销商, sponsor, underwriter;
 法定代表人, 法人代表, 负责人, legal representative;
 联系人, 经办人, contact, contact person;
+律师, 代理律师, 诉讼代理人, 委托诉讼代理人, 委托代理人, lawyer, attorney, counsel;
 签发人, 批准人, 审批人, approved by;
 发行人, 发行主体, issuer;
 公司名称, 企业名称, 单位名称, 名称, company, company name;
@@ -191,6 +192,13 @@ def party_and_rest(name: str) -> tuple[str, str] | None:
     """A field's name as a party and what is asked of it, such as 甲方 and 电话; None for others."""
     party, rest = _parted(_folded(name))
     return (party, rest) if party and rest not in {"", *OWN_NAMES} else None
+
+
+@lru_cache(maxsize=1024)
+def party_named(name: str) -> str:
+    """The party that a field's name asks for, as 甲方 and 甲方名称 do; "" for others."""
+    party, rest = _parted(_folded(name))
+    return party if rest in {"", *OWN_NAMES} else ""
 
 
 def _parted(folded: str) -> tuple[str, str]:

@@ -2,7 +2,8 @@
 
 The first row heads the rows below it. A table of two columns holds labels and values, and so does a
 form in which every other column has labels: ``甲方 | X公司 | 乙方 | Y公司``. Where parties head the
-columns, or span the rows at the left, the label of a cell is the other one.
+columns, or span the rows at the left, the label of a cell is the other one. A cell that has a label
+and its value is no header.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     #: (row, column, start, end, rows spanned, columns spanned) of a table cell.
     Cell = tuple[int, int, int, int, int, int]
 
+_labelled = re.compile(r"[^\s\d:]:\s*\S")
 _in_brackets = re.compile(r"\([^()]*\)")
 
 
@@ -39,7 +41,7 @@ def as_label(header: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """The cells of a table with their texts, in order; ``columns`` are those in use."""
+    """The cells of a table, in order, with what they say as headers; ``columns`` are in use."""
 
     cells: tuple[tuple[Cell, str], ...]
     columns: tuple[int, ...]
@@ -47,17 +49,23 @@ class _Grid:
     @classmethod
     def of(cls, text: str, cells: Sequence[Cell]) -> _Grid:
         """From the cells of a table of a text."""
-        found = tuple((cell, text[cell[2] : cell[3]].strip()) for cell in sorted(cells))
+        found = tuple((cell, _header(text[cell[2] : cell[3]])) for cell in sorted(cells))
         return cls(found, tuple(sorted({cell[1] for cell in cells})))
 
     def headers(self) -> Iterator[LabelledSpan]:
         """Of the cells that hold values."""
         of_rows = self._parties_of_rows()
         columns = self.columns[1:] if of_rows else self.columns
-        if len(columns) == 2 or self._is_form(columns):
+        if not self._has_parties() and (len(columns) == 2 or self._is_form(columns)):
             yield from self._pairs(columns, of_rows)
         else:
             yield from self._by_first_row()
+
+    def _has_parties(self) -> bool:
+        """Whether each column is one party's: 甲方（盖章） | 乙方（盖章）."""
+        first = min((cell[0] for cell, _ in self.cells), default=0)
+        heads = [own for cell, own in self.cells if cell[0] == first]
+        return len(heads) > 1 and all(map(_party, heads))
 
     def _parties_of_rows(self) -> dict[int, str]:
         """Row -> the party at its left, where one spans several rows."""
@@ -114,6 +122,12 @@ class _Grid:
                 continue
             label = left.get(row, "") if are_parties and column != self.columns[0] else head
             yield LabelledSpan(start, end, label or head, party=_party(head))
+
+
+def _header(words: str) -> str:
+    """A cell's words, "" where they are a label with its value."""
+    own = words.strip()
+    return "" if _labelled.search(_in_brackets.sub("", fold_width(own))) else own
 
 
 def _party(words: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.extraction.scoring.synonyms import is_known, is_party
 from featpipe.extraction.values.text import points_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Label:
     qualifier: str
     """What stands in brackets behind them, as 贷款人 in 甲方（贷款人）."""
     is_apart: bool
-    """Whether it begins its line or table cell, or stands behind a wide gap."""
+    """Whether it begins its line or table cell, or stands behind a value and a gap."""
 
 
 def find_labels(folded: str, points: Points, start: Ints, end: Ints) -> list[Label]:
@@ -71,7 +72,9 @@ def find_labels(folded: str, points: Points, start: Ints, end: Ints) -> list[Lab
         if current is not None:
             current.until = at
         if mark == _COLON:
-            first = max(since, _behind_gap(start, end, since, at))
+            first = _behind_gap(start, end, since, at)
+            if first == since and number and kinds[number - 1] == _COLON:
+                first = _behind_blank(folded, start, end, since, at)
             is_apart = first > since or first == 0 or points[first - 1] in (_NEWLINE, _TAB)
             words, qualifier = _words(folded, points, start, end, (first, at))
             current = Label(first, at, at, words, qualifier, bool(is_apart))
@@ -116,6 +119,20 @@ def _behind_gap(start: Ints, end: Ints, since: int, at: int) -> int:
     if widest < WIDE or len(places) > 1 or at - (behind := low + 1 + int(places[0])) < 2:
         return since
     return behind
+
+
+def _behind_blank(folded: str, start: Ints, end: Ints, since: int, at: int) -> int:
+    """The first token of a known label behind a value and a blank, else ``since``.
+
+    Wide gaps are one blank in texts that were cleaned: 法定代表人:王伟 法定代表人:张桂超.
+    """
+    low = max(since, at - _LABEL_TOKENS)
+    places = np.flatnonzero(start[low + 1 : at] > end[low : max(at - 1, low)]) + low + 1
+    for place in places.tolist():
+        words = re.sub(r"\(.*\)$", "", _joined(folded, start[place:at], end[place:at]))
+        if is_known(words) or is_party(words):
+            return place
+    return since
 
 
 def _words(

@@ -236,7 +236,8 @@ def _parties(page: Page, blocks: Iterable[tuple[int, int, str]], start: Ints) ->
     for header in page.headers:
         if header.party:
             low, high = np.searchsorted(start, (header.start, header.end))
-            parties[low:high] = hash_of(header.party)
+            own = parties[low:high]
+            own[own == 0] = hash_of(header.party)
     return parties
 
 
