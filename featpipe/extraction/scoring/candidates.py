@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.context import CLOSING_BRACKET
-from featpipe.extraction.scoring.field_names import labelled_in_blocks
 from featpipe.extraction.scoring.labels import NOTHING, labelled_values
+from featpipe.extraction.scoring.party_details import labelled_in_blocks
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:

@@ -11,14 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.labels import labelled_starts, labelled_values
-from featpipe.extraction.scoring.synonyms import (
-    OWN_NAMES,
-    party_and_rest,
-    party_named,
-    synonyms_of,
-)
-from featpipe.extraction.scoring.tokens import hashes_of
+from featpipe.extraction.scoring.labels import labelled_starts
+from featpipe.extraction.scoring.party_details import OWN_LABELS, is_in_block
+from featpipe.extraction.scoring.synonyms import party_and_rest, party_named, synonyms_of
 from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
 
@@ -31,7 +26,6 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.features import PageFeatures
 
     Bools = NDArray[np.bool_]
-    Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
 #: How far the label is a name of the field; how near before a span a name stands; whether the
@@ -49,8 +43,6 @@ _states = re.compile(r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?=[^\s
 _QUOTES = frozenset("“”\"'‘’「」『』")
 #: Characters between an opening bracket and the name in it.
 _MOST_IN_BRACKET = 40
-#: Labels of a party's name in its block.
-_OWN_LABELS = hashes_of(OWN_NAMES)
 _no_bracket = re.compile(r"[)\n。]")
 
 
@@ -65,35 +57,13 @@ def name_columns(features: PageFeatures, found: Candidates, names: Sequence[str]
     of_parties = {name: parts for name, parts in asked.items() if parts is not None}
     columns = _with_synonyms(features, found, [name for name in names if name not in of_parties])
     for name, (party, rest) in of_parties.items():
-        inside = _is_in_block(features, found.first, party)[:, None]
+        inside = is_in_block(features, found.first, party)[:, None]
         np.maximum(columns, _columns_of(features, found, [name]), out=columns)
         np.maximum(columns, _with_synonyms(features, found, [rest]) * inside, out=columns)
     for party in filter(None, {party_named(name) for name in names} if has_blocks else ()):
-        is_name = is_in(features.tokens.label[found.first], _OWN_LABELS)
-        columns[is_name & _is_in_block(features, found.first, party), 0] = 1.0
+        is_name = is_in(features.tokens.label[found.first], OWN_LABELS)
+        columns[is_name & is_in_block(features, found.first, party), 0] = 1.0
     return columns
-
-
-def labelled_in_blocks(features: PageFeatures, names: Sequence[str]) -> list[tuple[int, int]]:
-    """Spans of what stands behind 电话 in the block of 甲方, for the name 甲方电话."""
-    tokens = features.tokens
-    if not tokens.party.any():
-        return []
-    asked = [(party, [rest]) for party, rest in filter(None, map(party_and_rest, names))]
-    asked += [(party, sorted(OWN_NAMES)) for party in filter(None, map(party_named, names))]
-    found: list[tuple[int, int]] = []
-    for party, labels in asked:
-        spans = labelled_values(features.folded, labels)
-        first = np.searchsorted(tokens.start, [start for start, _ in spans])
-        inside = _is_in_block(features, first, party).tolist()
-        found += [span for span, is_own in zip(spans, inside, strict=True) if is_own]
-    return found
-
-
-def _is_in_block(features: PageFeatures, first: Ints, party: str) -> Bools:
-    """Whether tokens (n,) stand in the block of a party, or of one that is called otherwise."""
-    codes = hashes_of(fold(name) for name in (party, *synonyms_of((party,))))
-    return is_in(features.tokens.party[first], codes)
 
 
 def _with_synonyms(features: PageFeatures, found: Candidates, names: Sequence[str]) -> Floats:

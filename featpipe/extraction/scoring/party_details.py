@@ -1,0 +1,53 @@
+"""Details of parties by names of fields: 甲方电话 is behind 电话 in the block of 甲方."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.extraction.scoring.labels import labelled_values
+from featpipe.extraction.scoring.synonyms import (
+    OWN_NAMES,
+    party_and_rest,
+    party_named,
+    synonyms_of,
+)
+from featpipe.extraction.scoring.tokens import hashes_of
+from featpipe.extraction.values.text import fold
+from featpipe.store.sorted_values import is_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.extraction.scoring.features import PageFeatures
+
+    Bools = NDArray[np.bool_]
+    Ints = NDArray[np.int64]
+
+#: Labels of a party's name in its block.
+OWN_LABELS = hashes_of(OWN_NAMES)
+
+
+def labelled_in_blocks(features: PageFeatures, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Spans of what stands behind 电话 in the block of 甲方, for the name 甲方电话."""
+    tokens = features.tokens
+    if not tokens.party.any():
+        return []
+    asked = [(party, [rest]) for party, rest in filter(None, map(party_and_rest, names))]
+    asked += [(party, sorted(OWN_NAMES)) for party in filter(None, map(party_named, names))]
+    found: list[tuple[int, int]] = []
+    for party, labels in asked:
+        spans = labelled_values(features.folded, labels)
+        first = np.searchsorted(tokens.start, [start for start, _ in spans])
+        inside = is_in_block(features, first, party).tolist()
+        found += [span for span, is_own in zip(spans, inside, strict=True) if is_own]
+    return found
+
+
+def is_in_block(features: PageFeatures, first: Ints, party: str) -> Bools:
+    """Whether tokens (n,) stand in the block of a party, or of one that is called otherwise."""
+    codes = hashes_of(fold(name) for name in (party, *synonyms_of((party,))))
+    return is_in(features.tokens.party[first], codes)
