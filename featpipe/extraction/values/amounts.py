@@ -226,9 +226,7 @@ def _find_money(folded: str) -> Iterator[Amount]:
 def read_money(folded: str) -> Amount | None:
     """A whole text as an amount; a bare number is one without currency."""
     bound, body = split_bound(folded)
-    body = with_zero(body.strip(" :").rstrip("."))
-    if bracketed.fullmatch(body):
-        body = f"-{body.strip('()')}"
+    body = with_minus(with_zero(body.strip(" :").rstrip(".")))
     loss = _loss.fullmatch(body)
     if loss:
         return replace(next(_find_losses(body)), start=0, end=len(folded))
@@ -240,6 +238,11 @@ def read_money(folded: str) -> Amount | None:
 def with_zero(text: str) -> str:
     """$.50 and .5元 with the zero that they leave out."""
     return re.sub(r"\A([^\d.]*)\.(?=\d)", r"\g<1>0.", text)
+
+
+def with_minus(text: str) -> str:
+    """A whole text with a minus in place of an account's brackets."""
+    return f"-{text[1:-1]}" if bracketed.fullmatch(text) else text
 
 
 def _has_points(folded: str) -> bool:

@@ -19,6 +19,7 @@ from featpipe.extraction.values.amounts import (
     bracketed,
     end_of,
     stands_alone,
+    with_minus,
     with_zero,
     without_row_numbers,
 )
@@ -29,6 +30,7 @@ from featpipe.extraction.values.numbers import (
     MIXED,
     SCALE,
     SIMPLIFIED,
+    TRADITIONAL,
     plain,
     read_number,
     read_scaled,
@@ -42,12 +44,9 @@ _UNITS = (
     "公顷 立方米 m3 m³ mw kw kwp mwp gw 兆瓦 千瓦 人 名 户 家 次 张 枚 倍 期 批 度 千瓦时 kwh 桶 "
     "只 条 层 间 页 升 shares units"
 )
-_SIMPLIFIED = str.maketrans("個臺輛噸畝頃戶張層間頁條隻時", "个台辆吨亩顷户张层间页条只时")
 #: The same in traditional characters -> in simplified ones.
 _TRADITIONAL = {
-    spelling: unit
-    for unit in _UNITS.split()
-    if (spelling := unit.translate({s: t for t, s in _SIMPLIFIED.items()})) != unit
+    spelling: unit for unit in _UNITS.split() if (spelling := unit.translate(TRADITIONAL)) != unit
 }
 _UNIT = alternatives((*_UNITS.split(), *_TRADITIONAL))
 #: Spelling of a unit -> the one that counts are compared in.
@@ -149,9 +148,7 @@ def find_plain_numbers(folded: str) -> Iterator[Amount]:
 def read_count(folded: str) -> Amount | None:
     """A whole text as a number, with or without unit."""
     bound, body = split_bound(folded)
-    if bracketed.fullmatch(body):
-        body = f"-{body.strip('()')}"
-    match = _number.fullmatch(with_zero(body))
+    match = _number.fullmatch(with_minus(with_zero(body)))
     high = _read_count(match) if match else None
     if match is None or high is None:
         return None
@@ -210,7 +207,7 @@ def _read_percent(match: re.Match[str]) -> Amount | None:
     number = read_number(match["parts"] or match["number"])
     if number is None:
         return None
-    parts = _PARTS[(match["word"] or match["sign"]).translate(SIMPLIFIED).replace("個", "个")]
+    parts = _PARTS[(match["word"] or match["sign"]).translate(SIMPLIFIED)]
     key = plain(number / parts)
     written = match["low_parts"] or match["low"]
     low = read_number(written) if written else None

@@ -31,7 +31,11 @@ DIGIT = "".join(_DIGITS)
 _TENS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000, "廿": 20, "卅": 30}
 _MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12}
 
-SIMPLIFIED = str.maketrans("萬億點", "万亿点")
+_TRADITIONAL = "萬億點個臺輛噸畝頃戶張層間頁條隻時鐘週曆業會計"
+_SIMPLIFIED = "万亿点个台辆吨亩顷户张层间页条只时钟周历业会计"
+#: Characters of numerals, units and lengths of time, for `str.translate`.
+SIMPLIFIED = str.maketrans(_TRADITIONAL, _SIMPLIFIED)
+TRADITIONAL = str.maketrans(_SIMPLIFIED, _TRADITIONAL)
 
 #: Words that multiply a numeral.
 SCALES = {
@@ -50,7 +54,7 @@ SCALES = {
         (2, ("百",)),
     )
     for word in words
-    for spelling in (word, word.translate({s: t for t, s in SIMPLIFIED.items()}))
+    for spelling in (word, word.translate(TRADITIONAL))
 }
 
 ARABIC = r"(?:\d{1,3}(?:\s?,\s?\d{3}){1,9}|\d+)(?:\s?\.\s?\d+)?"

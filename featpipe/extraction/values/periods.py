@@ -14,6 +14,7 @@ from featpipe.extraction.values.dates import When, find_dates, read_date
 from featpipe.extraction.values.numbers import (
     CHINESE,
     CHINESE_DIGIT,
+    TRADITIONAL,
     is_vague,
     plain,
     read_number,
@@ -22,7 +23,6 @@ from featpipe.extraction.values.numbers import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TRADITIONAL = str.maketrans("个时钟周历业会计", "個時鐘週曆業會計")
 _UNITS = {
     spelling: (unit, size)
     for unit, size, words in (
@@ -45,7 +45,7 @@ _UNITS = {
         ("minutes", 1, ("分钟", "minutes", "minute")),
     )
     for word in words
-    for spelling in (word, word.translate(_TRADITIONAL))
+    for spelling in (word, word.translate(TRADITIONAL))
 }  # fmt: skip
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
