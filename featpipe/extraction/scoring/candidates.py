@@ -79,6 +79,10 @@ class Candidates:
         """One number per span, ascending."""
         return self.first << 32 | self.last
 
+    def where(self, keep: Bools) -> Candidates:
+        """Some of them."""
+        return Candidates(self.first[keep], self.last[keep], self.origin[keep])
+
     @classmethod
     def gathered(cls, parts: Iterable[tuple[Ints, Ints, int]]) -> Candidates:
         """Each distinct span once, with the bits of all its sources; ordered by place."""
@@ -106,7 +110,7 @@ def without_names(found: Candidates, features: PageFeatures, kind: FieldType) ->
     n_digits = features.character_counts[0]
     is_name = (n_digits[end] == n_digits[start]) | (kind != "date")
     keep = (found.origin != ENTITY) | ~is_name
-    return Candidates(found.first[keep], found.last[keep], found.origin[keep])
+    return found.where(keep)
 
 
 def of_parties(found: Candidates, features: PageFeatures, parties: Ints) -> Candidates:
@@ -119,7 +123,7 @@ def of_parties(found: Candidates, features: PageFeatures, parties: Ints) -> Cand
         return found
     own = party[found.first]
     keep = (own == 0) | is_in(own, parties)
-    return Candidates(found.first[keep], found.last[keep], found.origin[keep])
+    return found.where(keep)
 
 
 def _nothing() -> Ints:
@@ -232,7 +236,7 @@ class Boundaries:
             keep &= ~(is_checked & (features.cuts[start] | features.cuts[end]))
         if self.kind in AMOUNTS and not self.may_be_no_amount:
             keep &= ~is_no_amount(features, self.kind, start, end, is_shape)
-        return Candidates(found.first[keep], found.last[keep], found.origin[keep])
+        return found.where(keep)
 
     def _clauses(self, features: PageFeatures, is_open: Bools) -> Spans:
         """Runs of clauses: from behind a stop or number to a stop, one sentence or several."""

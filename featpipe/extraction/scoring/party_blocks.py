@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe.extraction.scoring.synonyms import is_party
+from featpipe.extraction.scoring.table_headers import party_in
 from featpipe.extraction.scoring.token_labels import WIDE
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ _LONGEST_REST = 40
 _clause = re.compile(r"\s*(?:第[^\s第]{1,5}[条章节]|[一二三四五六七八九十]{1,3}[、.])")
 _seal = re.compile(r"\([^()\n]{0,6}(?:章|签字|签名)[^()\n]{0,12}\)[^\S\n]*(?=[\n\t]|\s{3}|\Z)")
 _cell = re.compile(rf"[^\s](?:[^\n\t](?!\s{{{WIDE}}}))*[^\n\t]?")
-_ignored = re.compile(r"\([^()]*\)|\s")
 
 
 class _Line(NamedTuple):
@@ -133,8 +133,8 @@ def _sealed(line: _Line) -> _Columns | None:
     if not _seal.search(line.text):
         return None
     cells = list(_cell.finditer(line.text))
-    names = [_ignored.sub("", cell[0]) for cell in cells]
-    if not all(map(is_party, names)):
+    names = [party_in(cell[0]) for cell in cells]
+    if not all(names):
         return None
     return _Columns(tuple(names), _apart(line.text, [cell.start() for cell in cells]))
 

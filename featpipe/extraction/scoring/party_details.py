@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,5 +50,10 @@ def labelled_in_blocks(features: PageFeatures, names: Sequence[str]) -> list[tup
 
 def is_in_block(features: PageFeatures, first: Ints, party: str) -> Bools:
     """Whether tokens (n,) stand in the block of a party, or of one that is called otherwise."""
-    codes = hashes_of(fold(name) for name in (party, *synonyms_of((party,))))
-    return is_in(features.tokens.party[first], codes)
+    return is_in(features.tokens.party[first], _labels_of(party))
+
+
+@lru_cache(maxsize=1024)
+def _labels_of(party: str) -> Ints:
+    """Hashes of the labels that a party's block may have."""
+    return hashes_of(fold(name) for name in (party, *synonyms_of((party,))))

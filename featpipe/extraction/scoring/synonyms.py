@@ -183,8 +183,8 @@ def is_party(label: str) -> bool:
 
 
 def is_known(label: str) -> bool:
-    """Whether a label, folded and without blanks, is one of the names of a group."""
-    return label in _ALL_NAMES
+    """Whether a label, folded and without blanks, is a group's name or what a party is called."""
+    return label in _ALL_NAMES or is_party(label)
 
 
 @lru_cache(maxsize=1024)

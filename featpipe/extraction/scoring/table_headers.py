@@ -52,6 +52,11 @@ class _Grid:
         found = tuple((cell, _header(text[cell[2] : cell[3]])) for cell in sorted(cells))
         return cls(found, tuple(sorted({cell[1] for cell in cells})))
 
+    @property
+    def first_row(self) -> int:
+        """Number of the first row; the cells are in order."""
+        return self.cells[0][0][0] if self.cells else 0
+
     def headers(self) -> Iterator[LabelledSpan]:
         """Of the cells that hold values."""
         of_rows = self._parties_of_rows()
@@ -63,14 +68,13 @@ class _Grid:
 
     def _has_parties(self) -> bool:
         """Whether each column is one party's: 甲方（盖章） | 乙方（盖章）."""
-        first = min((cell[0] for cell, _ in self.cells), default=0)
-        heads = [own for cell, own in self.cells if cell[0] == first]
-        return len(heads) > 1 and all(map(_party, heads))
+        heads = [own for cell, own in self.cells if cell[0] == self.first_row]
+        return len(heads) > 1 and all(map(party_in, heads))
 
     def _parties_of_rows(self) -> dict[int, str]:
         """Row -> the party at its left, where one spans several rows."""
         parties = [
-            (cell[0], cell[4], _party(own))
+            (cell[0], cell[4], party_in(own))
             for cell, own in self.cells
             if cell[1] == self.columns[0] and cell[4] > 1
         ]
@@ -80,9 +84,8 @@ class _Grid:
         """Whether every other column has labels: below the first row, where there are further."""
         if len(columns) < 2 or len(columns) % 2:
             return False
-        first = min((cell[0] for cell, _ in self.cells), default=0)
         rows = {cell[0] for cell, _ in self.cells}
-        least = first + (len(rows) > 1)
+        least = self.first_row + (len(rows) > 1)
         below = [(cell, own) for cell, own in self.cells if own and cell[0] >= least]
         labels, values = (
             [own for cell, own in below if cell[1] in columns[side::2]] for side in (0, 1)
@@ -99,29 +102,28 @@ class _Grid:
                 continue
             if column in columns[::2]:
                 label = row, column, own
-                party[column] = _party(own) or party.get(column, "")
+                party[column] = party_in(own) or party.get(column, "")
             elif label[0] == row and label[2] and end > start:
                 yield LabelledSpan(
                     start, end, label[2], party=of_rows.get(row) or party.get(label[1], "")
                 )
 
     def _by_first_row(self) -> Iterator[LabelledSpan]:
-        first = min((cell[0] for cell, _ in self.cells), default=0)
         top = {
             at: own
             for cell, own in self.cells
-            if cell[0] == first
+            if cell[0] == self.first_row
             for at in range(cell[1], cell[1] + cell[5])
         }
         left = {cell[0]: own for cell, own in self.cells if cell[1] == self.columns[0]}
         heads = [top.get(column, "") for column in self.columns[1:]]
-        are_parties = len(heads) > 1 and all(map(_party, heads))
+        are_parties = len(heads) > 1 and all(map(party_in, heads))
         for (row, column, start, end, *_), _own in self.cells:
             head = top.get(column, "")
-            if row == first or end <= start or not head:
+            if row == self.first_row or end <= start or not head:
                 continue
             label = left.get(row, "") if are_parties and column != self.columns[0] else head
-            yield LabelledSpan(start, end, label or head, party=_party(head))
+            yield LabelledSpan(start, end, label or head, party=party_in(head))
 
 
 def _header(words: str) -> str:
@@ -130,12 +132,16 @@ def _header(words: str) -> str:
     return "" if _labelled.search(_in_brackets.sub("", fold_width(own))) else own
 
 
-def _party(words: str) -> str:
+def party_in(words: str) -> str:
     """What a party is called in a cell, as in the label before a colon; "" for other cells."""
-    label = _in_brackets.sub("", as_label(words))
+    label = _name_in(words)
     return label if is_party(label) else ""
 
 
+def _name_in(words: str) -> str:
+    return as_label(_in_brackets.sub("", fold_width(words)))
+
+
 def _is_label(words: str) -> bool:
-    label = _in_brackets.sub("", as_label(words))
-    return words.endswith((":", "：")) or is_known(label) or is_party(label)
+    label = _name_in(words)
+    return words.endswith((":", "：")) or is_known(label)

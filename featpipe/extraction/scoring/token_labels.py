@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.synonyms import is_known, is_party
+from featpipe.extraction.scoring.synonyms import is_known
 from featpipe.extraction.values.text import points_of
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _behind_blank(folded: str, start: Ints, end: Ints, since: int, at: int) -> i
     places = np.flatnonzero(start[low + 1 : at] > end[low : max(at - 1, low)]) + low + 1
     for place in places.tolist():
         words = re.sub(r"\(.*\)$", "", _joined(folded, start[place:at], end[place:at]))
-        if is_known(words) or is_party(words):
+        if is_known(words):
             return place
     return since
 
