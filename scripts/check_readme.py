@@ -1,9 +1,9 @@
 """The README cannot drift: its commands are extracted for CI, its facts are compared with the code.
 
 ``--command N`` prints the N-th fenced ``sh`` block. Without arguments every check is made: each
-public name is mentioned, and the ``--help`` texts are those of the program (``--write`` renews
-them). ``--transcript`` runs the main job, again, and again after a kill, and writes what
-it printed into the README and the Chinese one.
+public name is mentioned, the ``--help`` texts are those of the program (``--write`` renews
+them), and both READMEs show one transcript. ``--transcript`` runs the main job, again, and again
+after a kill, and writes what it printed into the README and the Chinese one.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ def main() -> int:
     faults = [f"README does not mention {name}" for name in missing_names(text)]
     if "\ndocuments " not in TRANSCRIPT.findall(text)[0]:
         faults.append("README's transcript is empty: run scripts/check_readme.py --transcript")
+    if TRANSCRIPT.findall(CHINESE.read_text("utf-8")) != TRANSCRIPT.findall(text):
+        faults.append("the READMEs show two transcripts: run scripts/check_readme.py --transcript")
     if renewed != text:
         faults.append("README holds an old --help text: run scripts/check_readme.py --write")
     print("\n".join(faults) or "README: commands, names and help texts agree with the code")
