@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.extraction.scoring.surnames import FREQUENT
 from featpipe.extraction.scoring.tokens import hash_of, hashes_of, mix, pair_codes
 from featpipe.extraction.values.text import matches_at, places_of
 from featpipe.store.sorted_values import is_in
@@ -186,11 +187,7 @@ _FUNCTION_WORDS = hashes_of((
     "of", "the", "and", "to", "in", "is", "are", "was", "for", "by", "with", "shall",
     "that", "which",
 ))  # fmt: skip
-_SURNAMES = hashes_of(
-    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许韩邓冯曹彭曾肖田董潘袁蔡蒋余于杜叶"
-    "程魏苏吕丁任卢姚沈钟姜崔谭陆范汪廖石金韦贾夏付方邹熊白孟秦邱侯江尹薛闫段雷龙黎史陶贺毛郝顾"
-    "龚邵万覃武钱戴严莫孔向常汤康易乔赖文施洪季辛管祝左童翁柯欧舒纪项瞿诸葛司马欧阳上官"
-)
+_SURNAMES = hashes_of(FREQUENT)
 _DIGITS = hashes_of(f"digits {n}" for n in range(10))
 _LINE_MARKS = hashes_of("\n\t")
 #: Sets of codes that tokens are tested for; a code's bits name the sets it is in, so that a page

@@ -10,8 +10,9 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from featpipe.extraction.scoring.bare_labels import find_bare_labels
 from featpipe.extraction.scoring.synonyms import OWN_NAMES
-from featpipe.extraction.values.text import fold_width
+from featpipe.extraction.values.text import fold, fold_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,13 +69,17 @@ def _label(alias: str) -> _Label:
 def labelled_starts(folded: str, aliases: Sequence[str]) -> dict[int, bool]:
     """Characters at which a value behind one of the names begins, ascending.
 
-    Each with whether a colon or a cell's edge stands between them: a name on a line of its own may
-    as well be the head of a column.
+    Each with whether it is sure to be a label, as before a colon or a cell's edge: a name on a line
+    of its own may as well be the head of a column.
     """
     found: dict[int, bool] = {}
     for alias in filter(str.strip, aliases):
         for start, is_sure in _starts(folded, _label(fold_width(alias))):
             found[start] = found.get(start, False) or is_sure
+    wanted = {fold(alias) for alias in aliases}
+    for label in find_bare_labels(folded):
+        if label.words in wanted or label.qualifier in wanted:
+            found[label.value] = True
     return dict(sorted(found.items()))
 
 

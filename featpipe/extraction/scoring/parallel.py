@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
 
-#: Of a value and another: whether one list joins them; the share of the tokens before both, and
+#: Of a value and another: whether one list joins them, or one role that labels give to both; the share of the tokens before both, and
 #: behind both, that are equal; whether both are entities of one label, or have the shape of the
 #: field's type; how far one is longer, up to 1 for e times as long. All in [0, 1].
 PARALLEL = ("listed", "left like", "right like", "same kind", "length unlike")
@@ -87,6 +87,8 @@ class ListContext:
     """(n + 1,) whether the token at a place does, words in brackets left out."""
     n_stops: Ints
     """(n + 1,) running count of marks outside brackets that no list goes beyond."""
+    role: Ints
+    """(n + 1,) the role that a label before a place names; 0 for none."""
 
     @classmethod
     def of(cls, tokens: Tokens) -> ListContext:
@@ -100,6 +102,7 @@ class ListContext:
             np.concatenate(([False], connects)),
             np.append(connects, False)[_behind_brackets(opens, closes)],
             np.concatenate(([0], np.cumsum(is_stop))),
+            np.append(tokens.role, 0),
         )
 
     def likeness(self, spans: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> Floats:
@@ -115,6 +118,8 @@ class ListContext:
         high = np.maximum(low, np.maximum(start, its_start))
         listed = self.connects_behind[low] & self.connects_before[high] & (high - low > 0)
         listed &= (self.n_stops[low] == self.n_stops[high]) & (high - low <= _LONGEST_GAP)
+        role = self.role[start]
+        listed |= (role != 0) & (role == self.role[its_start])
         before, behind = np.arange(_WINDOW)[::-1], np.arange(_WINDOW) + _WINDOW
         return np.stack(
             (

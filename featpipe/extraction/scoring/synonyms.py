@@ -35,8 +35,12 @@ _PARTIES = """
 质权人, 质押权人, pledgee;
 抵押人, mortgagor;
 抵押权人, mortgagee;
-原告, 申请人, 上诉人, 起诉方, plaintiff, claimant, applicant;
-被告, 被申请人, 被上诉人, 被告人, defendant, respondent;
+原告, 申请人, 上诉人, 起诉方, 原审原告, 反诉原告, plaintiff, claimant, applicant;
+被告, 被申请人, 被上诉人, 被告人, 原审被告, 反诉被告, defendant, respondent;
+第三人, 原审第三人, third party;
+申请执行人, 执行申请人;
+被执行人;
+公诉机关, 抗诉机关;
 收购方, 收购人, 购买方, acquirer;
 投资方, 投资人, 投资者, 出资方, 出资人, investor;
 投保人, policyholder;
@@ -73,7 +77,7 @@ _NAMES = """
 案号, 案件编号, 案件号, case number, case no;
 案由, 纠纷类型, cause of action;
 统一社会信用代码, 社会信用代码, 纳税人识别号, 税号, tax id;
-身份证号, 身份证号码, 证件号码, id number;
+身份证号, 身份证号码, 公民身份号码, 证件号码, id number;
 账号, 银行账号, 账户, 银行账户, 收款账号, account number, account;
 开户行, 开户银行, bank;
 合同金额, 合同总金额, 合同总价, 合同价, 合同价款, 合同总额, 合同总价款, 中标金额, 中标价,
@@ -130,7 +134,7 @@ _NAMES = """
 租赁期限, 租期, lease term;
 保证期间, 担保期限, 担保期间;
 质押期限, 质押期间;
-地址, 住所, 住址, 注册地址, 联系地址, 办公地址, 通讯地址, address;
+地址, 住所, 住址, 住所地, 户籍地, 注册地址, 联系地址, 办公地址, 通讯地址, address;
 施工地点, 项目地点, 工程地点, 建设地点, 履行地点, place of performance;
 联系电话, 电话, 手机, 电话号码, telephone, phone, tel;
 传真, fax;

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.extraction.scoring.bare_labels import find_bare_labels
 from featpipe.extraction.scoring.synonyms import is_known
 from featpipe.extraction.values.text import points_of
 
@@ -40,6 +41,9 @@ class Label:
     first: int
     """Where it may begin at the earliest: behind a mark or a gap."""
     colon: int
+    """Its colon, or the first token behind a label without one."""
+    value: int
+    """The first token behind it."""
     until: int
     """Behind the last token that it is the label of; those from the colon on are."""
     words: str
@@ -77,7 +81,7 @@ def find_labels(folded: str, points: Points, start: Ints, end: Ints) -> list[Lab
                 first = _behind_blank(folded, start, end, since, at)
             is_apart = first > since or first == 0 or points[first - 1] in (_NEWLINE, _TAB)
             words, qualifier = _words(folded, points, start, end, (first, at))
-            current = Label(first, at, at, words, qualifier, bool(is_apart))
+            current = Label(first, at, at + 1, at, words, qualifier, bool(is_apart))
             found.append(current)
         elif mark == _NEWLINE and current is not None and number >= passed:
             passed = _goes_on(kinds, marks, number)
@@ -87,6 +91,18 @@ def find_labels(folded: str, points: Points, start: Ints, end: Ints) -> list[Lab
         since = at + 1
     if current is not None:
         current.until = len(start)
+    bare = _bare_labels(folded, start, marks[np.array(kinds) != _COMMA])
+    return sorted((*found, *bare), key=lambda label: label.first) if bare else found
+
+
+def _bare_labels(folded: str, start: Ints, ends: Ints) -> list[Label]:
+    """Labels without a colon; they reach as far as others."""
+    found = []
+    for bare in find_bare_labels(folded):
+        first, value = np.searchsorted(start, (bare.start, bare.value)).tolist()
+        behind = int(np.searchsorted(ends, value))
+        until = int(ends[behind]) if behind < len(ends) else len(start)
+        found.append(Label(first, value, value, until, bare.words, bare.qualifier, True))
     return found
 
 

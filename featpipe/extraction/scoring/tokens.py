@@ -14,6 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
+from featpipe.extraction.scoring.bare_labels import is_role
 from featpipe.extraction.scoring.party_blocks import party_blocks
 from featpipe.extraction.scoring.table_headers import as_label
 from featpipe.extraction.scoring.token_labels import find_labels
@@ -91,6 +92,8 @@ class Tokens:
     """Hash of the words in brackets behind the label, as 贷款人 in 甲方（贷款人）; 0 if none."""
     party: Ints
     """Hash of the label of the party in whose block each stands; 0 if none."""
+    role: Ints
+    """Behind the label of a role, as 审判员 is, a hash of it and the block's party; 0 elsewhere."""
     line: Ints
     sentence: Ints
     heading: Ints
@@ -129,6 +132,7 @@ def make_tokens(page: Page, folded: str) -> Tokens:
     sentence = np.searchsorted(page.sentences[:, 0], start, side="right") - 1
     breaks = first == _NEWLINE
     line = np.cumsum(breaks)
+    party = _parties(page, party_blocks(labels, folded, start, end, line), start)
     return Tokens(
         start=start,
         end=end,
@@ -140,7 +144,8 @@ def make_tokens(page: Page, folded: str) -> Tokens:
         label=label,
         label_text=label_text,
         qualifier=qualifier,
-        party=_parties(page, party_blocks(labels, folded, start, end, line), start),
+        party=party,
+        role=_roles(labels, party),
         line=line,
         sentence=np.maximum(sentence, 0),
         heading=_headings(folded, breaks, start, end),
@@ -239,6 +244,15 @@ def _parties(page: Page, blocks: Iterable[tuple[int, int, str]], start: Ints) ->
             own = parties[low:high]
             own[own == 0] = hash_of(header.party)
     return parties
+
+
+def _roles(labels: Sequence[Label], party: Ints) -> Ints:
+    """Hash of a role, and of the party it is of, at the token behind each label of one."""
+    roles = np.zeros(len(party), np.int64)
+    for label in labels:
+        if label.value < len(party) and is_role(label.words):
+            roles[label.value] = mix(party[label.value], hash_of(label.words)) | 1
+    return roles
 
 
 def _headings(folded: str, breaks: Bools, start: Ints, end: Ints) -> Ints:
