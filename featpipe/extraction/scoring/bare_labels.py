@@ -80,7 +80,8 @@ _detail = re.compile(
     rf"|(?P<number>{_spaced(_CERTIFICATES.split())})(?=[0-9x*]{{8}}))(?P<value>[^,。;(\n]+)"
 )
 _blanks = re.compile(r"\s+")
-_ROLES = frozenset([*_PARTIES.split(), *_OFFICERS.split()])
+#: Roles by name: parties of a case, and who acts for them or for the court.
+LISTED_ROLES = frozenset([*_PARTIES.split(), *_OFFICERS.split()])
 
 
 class BareLabel(NamedTuple):
@@ -99,7 +100,7 @@ class BareLabel(NamedTuple):
 
 def is_role(label: str) -> bool:
     """Whether a label, folded and without blanks, is one that several may bear, each in its line."""
-    return label in _ROLES or is_party(label)
+    return label in LISTED_ROLES or is_party(label)
 
 
 @lru_cache(maxsize=8)

@@ -21,7 +21,8 @@ import numpy as np
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
 from featpipe.extraction.scoring.context import CLOSING_BRACKET
 from featpipe.extraction.scoring.labels import NOTHING, labelled_values
-from featpipe.extraction.scoring.party_details import labelled_in_blocks
+from featpipe.extraction.scoring.party_details import ROLES, labelled_in_blocks
+from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
@@ -115,16 +116,60 @@ def without_names(found: Candidates, features: PageFeatures, kind: FieldType) ->
 
 
 def of_parties(found: Candidates, features: PageFeatures, parties: Ints) -> Candidates:
-    """The candidates outside the blocks of other parties than those that samples have values of.
+    """The candidates outside the blocks of other parties than those that a field is of.
 
+    What another party is called is none anywhere, unless it stands in a block of the field's, too.
     Where the document has a block of none of them, all may be values. Samples keep theirs, too.
     """
-    party = features.tokens.party
-    if not len(parties) or not is_in(party, parties).any():
+    tokens = features.tokens
+    if not len(parties) or not is_in(tokens.party, parties).any():
         return found
-    own = party[found.first]
-    keep = (own == 0) | is_in(own, parties)
+    own = tokens.party[found.first]
+    is_other = (own != 0) & ~is_in(own, parties)
+    is_name = is_other & (tokens.role[found.first] != 0) & (tokens.label[found.first] == own)
+    named = _are_inside(found, found.where(is_name), features)
+    return found.where(~is_other & ~((own == 0) & named))
+
+
+def of_roles(found: Candidates, features: PageFeatures, roles: Ints) -> Candidates:
+    """The candidates that no label gives to another role, such as 审判员 for a field 审判长.
+
+    Such a name is none anywhere, unless it stands behind a label of the field's, too.
+    """
+    tokens = features.tokens
+    if not len(roles) or not tokens.role.any():
+        return found
+    first = found.first
+    is_own = is_in(tokens.label[first], roles) | is_in(tokens.qualifier[first], roles)
+    is_held = is_in(tokens.label[first], ROLES) & (tokens.role[first] != 0)
+    others = found.where(is_held & ~is_own)
+    if not len(others):
+        return found
+    keep = ~_are_inside(found, others, features) | _are_inside(
+        found, found.where(is_held & is_own), features
+    )
     return found.where(keep)
+
+
+def _are_inside(found: Candidates, names: Candidates, features: PageFeatures) -> Bools:
+    """Whether each candidate (n,) is, or is part of, a place of what some others read."""
+    inside = _places_of(names, features)
+    return np.asarray((inside[found.first] > 0) & (inside[found.first] == inside[found.last - 1]))
+
+
+def _places_of(names: Candidates, features: PageFeatures) -> Ints:
+    """Number (n_tokens,) of the place of a name that each token is in; 0 for none."""
+    tokens, compact = features.tokens, features.compact
+    texts = {
+        compact_text
+        for a, b in zip(tokens.start[names.first], tokens.end[names.last - 1], strict=True)
+        if (compact_text := fold(features.folded[a:b]))
+    }
+    inside = np.zeros(len(tokens), np.int64)
+    spans = [span for text in sorted(texts, key=len) for span in compact.find_all(text)]
+    for number, (first, last) in enumerate(zip(*tokens.spans(spans), strict=True), 1):
+        inside[first:last] = number
+    return inside
 
 
 def _nothing() -> Ints:
@@ -164,6 +209,8 @@ class Boundaries:
     level: Level | None = None
     parties: Ints = field(default_factory=_nothing)
     """Labels of the parties in whose blocks the values of all samples stand, if they do."""
+    roles: Ints = field(default_factory=_nothing)
+    """Labels of the role that the field's names ask for, if they do."""
     names: tuple[str, ...] = ()
     """Of the field, folded: what stands behind one of them is a candidate."""
     may_cut_codes: bool = False

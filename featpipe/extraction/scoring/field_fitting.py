@@ -113,7 +113,7 @@ def fit_field(  # noqa: PLR0913  # what a template may say of a field
     if is_many is None:
         is_many = any(len(sample.values) > 1 for sample in samples)
     names = tuple(fold_width(alias) for alias in aliases)
-    boundaries = replace(_learn(samples, kind), pattern=pattern, level=level, names=names)
+    boundaries = replace(_learn(samples, kind, names), pattern=pattern, level=level)
     of_clauses = kind == "clause"
     prepared = _prepare(samples, boundaries, names, pretrained)
     prior, by_prior = _rank_by_prior(samples, prepared, kind, pretrained)
@@ -163,9 +163,11 @@ def rows_of_samples(
     return [prepared.rows for prepared in _prepare(samples, _learn(samples, kind), aliases)]
 
 
-def _learn(samples: Sequence[Sample], kind: FieldType) -> Boundaries:
+def _learn(
+    samples: Sequence[Sample], kind: FieldType, names: tuple[str, ...] = ()
+) -> Boundaries:
     known = {fold(value) for sample in samples for value in sample.values}
-    return learn_boundaries(kind, [(s.features, s.spans) for s in samples], known)
+    return learn_boundaries(kind, [(s.features, s.spans) for s in samples], known, names)
 
 
 def _sentences_of(samples: Sequence[Sample]) -> SampleSentences:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.candidates import AMOUNTS, Boundaries, of_parties, without_names
+from featpipe.extraction.scoring.candidates import (
+    AMOUNTS,
+    Boundaries,
+    of_parties,
+    of_roles,
+    without_names,
+)
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.confidence import confidences_of
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
@@ -242,9 +248,9 @@ def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[S
 
 def _plausible(model: FieldModel, features: PageFeatures, found: Candidates) -> Candidates:
     """Those that a value of the field may be; samples keep the others, which show what is none."""
-    return of_parties(
-        without_names(found, features, model.kind), features, model.boundaries.parties
-    )
+    found = without_names(found, features, model.kind)
+    found = of_parties(found, features, model.boundaries.parties)
+    return of_roles(found, features, model.boundaries.roles)
 
 
 def _score(

@@ -15,6 +15,7 @@ from featpipe.extraction.scoring.candidates import (
     is_no_amount,
     units_of,
 )
+from featpipe.extraction.scoring.party_details import parties_named, roles_named
 from featpipe.extraction.scoring.tokens import pair_codes
 from featpipe.store.sorted_values import is_in
 
@@ -40,10 +41,11 @@ def learn_boundaries(
     kind: FieldType,
     samples: Sequence[tuple[PageFeatures, Sequence[tuple[int, int]]]],
     known: set[str],
+    names: tuple[str, ...] = (),
 ) -> Boundaries:
     """Learn from located sample values (character spans per page).
 
-    ``known`` are their folded texts, each once.
+    ``known`` are their folded texts, each once; ``names`` are of the field.
     """
     seen = _Seen()
     for features, spans in samples:
@@ -69,7 +71,9 @@ def learn_boundaries(
         known=frozenset(known) if kind not in SHAPED else frozenset(),
         uses_grid=kind != "clause" and (kind not in SHAPED or is_unusual),
         uses_units=seen.n_units > 0.2 * n,
-        parties=seen.usual_parties(),
+        parties=seen.usual_parties(names),
+        roles=seen.usual_roles(names),
+        names=names,
         may_cut_codes=seen.n_cut > _ODD * n,
         may_be_no_amount=seen.n_no_amounts > _ODD * n,
         may_span_cells=seen.n_spanning > _ODD * n,
@@ -97,6 +101,7 @@ class _Seen:
     breaks: list[int] = field(default_factory=lambda: [0])
     parties: list[set[int]] = field(default_factory=list)
     """Of each document with a value, the parties in whose blocks one stands."""
+    labels: set[int] = field(default_factory=set)
     are_alike: bool = False
     """Whether another party of a document has the label of a value, too."""
     n_tokens: int = 0
@@ -140,12 +145,25 @@ class _Seen:
         alike = is_in(tokens.label, np.unique(tokens.label[firsts])) & (tokens.label > 0)
         self.are_alike |= bool(parties and {*tokens.party[alike].tolist()} - parties - {0})
         self.parties.append(parties)
+        self.labels |= {*tokens.label[firsts].tolist()} - {0}
 
-    def usual_parties(self) -> Ints:
-        """The parties that alone have values, of several that have their label; else none."""
+    def usual_parties(self, names: Sequence[str]) -> Ints:
+        """The parties that alone have values, of several that have their label; else none.
+
+        A field whose name begins with a party's, as 甲方电话 does, is of that one, unless a sample
+        has its values in the block of another alone.
+        """
+        named = set(parties_named(names).tolist())
+        if named and not any(own and own.isdisjoint(named) for own in self.parties):
+            return np.array(sorted(named), np.int64)
         if len(self.parties) < _FEW or not all(self.parties) or not self.are_alike:
             return np.empty(0, np.int64)
         return np.array(sorted(set[int]().union(*self.parties)), np.int64)
+
+    def usual_roles(self, names: Sequence[str]) -> Ints:
+        """The labels of the role that a field is named after, and those that its values stand behind."""
+        named = roles_named(names)
+        return np.union1d(named, np.array(sorted(self.labels), np.int64)) if len(named) else named
 
     def _add_neighbours(self, features: PageFeatures, pairs: Ints, first: int, last: int) -> None:
         tokens = features.tokens

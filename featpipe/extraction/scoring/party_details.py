@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.extraction.scoring.bare_labels import LISTED_ROLES
 from featpipe.extraction.scoring.labels import labelled_values
 from featpipe.extraction.scoring.synonyms import (
     OWN_NAMES,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Labels of a party's name in its block.
 OWN_LABELS = hashes_of(OWN_NAMES)
+#: Labels of the roles that are known by name.
+ROLES = hashes_of(LISTED_ROLES)
 
 
 def labelled_in_blocks(features: PageFeatures, names: Sequence[str]) -> list[tuple[int, int]]:
@@ -37,7 +40,10 @@ def labelled_in_blocks(features: PageFeatures, names: Sequence[str]) -> list[tup
     tokens = features.tokens
     if not tokens.party.any():
         return []
-    asked = [(party, [rest]) for party, rest in filter(None, map(party_and_rest, names))]
+    asked = [
+        (party, [rest, *synonyms_of((rest,))])
+        for party, rest in filter(None, map(party_and_rest, names))
+    ]
     asked += [(party, sorted(OWN_NAMES)) for party in filter(None, map(party_named, names))]
     found: list[tuple[int, int]] = []
     for party, labels in asked:
@@ -51,6 +57,20 @@ def labelled_in_blocks(features: PageFeatures, names: Sequence[str]) -> list[tup
 def is_in_block(features: PageFeatures, first: Ints, party: str) -> Bools:
     """Whether tokens (n,) stand in the block of a party, or of one that is called otherwise."""
     return is_in(features.tokens.party[first], _labels_of(party))
+
+
+def parties_named(names: Sequence[str]) -> Ints:
+    """Hashes of the labels of the parties whose details, or names, fields of these names are."""
+    found = [party for party, _ in filter(None, map(party_and_rest, names))]
+    found += filter(None, map(party_named, names))
+    return np.unique(np.concatenate([np.empty(0, np.int64), *map(_labels_of, found)]))
+
+
+def roles_named(names: Sequence[str]) -> Ints:
+    """Hashes of the labels of the role that fields of these names ask for, as 原告律师 does."""
+    asked = {one for name in names for one in (name, *(party_and_rest(name) or ())[1:])}
+    known = {other for one in asked for other in (one, *synonyms_of((one,)))}
+    return hashes_of(map(fold, known)) if any(map(LISTED_ROLES.__contains__, known)) else np.empty(0, np.int64)
 
 
 @lru_cache(maxsize=1024)
