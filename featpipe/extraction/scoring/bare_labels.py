@@ -71,7 +71,7 @@ _organisation = (
 _role = re.compile(
     rf"^{_GAP}(?P<words>{_spaced([*_PARTIES.split(), *_OFFICERS.split()])})"
     rf"(?:{_GAP}[一二三四五六七八九十\d](?={_GAP}\S))??{_GAP}(?:\((?P<qualifier>[^()\n]{{1,30}})\))?"
-    rf"{_GAP}(?::|(?P<value>{_person}|{_organisation}){_end})",
+    rf"{_GAP}(?::{_GAP}(?P<named>[^,。;、(\n]*)|(?P<value>{_person}|{_organisation}){_end})",
     re.MULTILINE,
 )
 _detail = re.compile(
@@ -107,6 +107,13 @@ def is_role(label: str) -> bool:
 def find_bare_labels(folded: str) -> tuple[BareLabel, ...]:
     """Those of a text after :func:`featpipe.extraction.values.text.fold_width`, in order."""
     return tuple(_find(folded))
+
+
+@lru_cache(maxsize=8)
+def find_bearers(folded: str) -> frozenset[str]:
+    """Names behind the labels of roles, with a colon or without."""
+    found = (role["named"] or role["value"] or "" for role in _role.finditer(folded))
+    return frozenset(name for name in map(str.strip, found) if len(name) > 1)
 
 
 def _find(folded: str) -> Iterator[BareLabel]:

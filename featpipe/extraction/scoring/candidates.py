@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
+from featpipe.extraction.scoring.case_phrases import find_phrases
 from featpipe.extraction.scoring.context import CLOSING_BRACKET
 from featpipe.extraction.scoring.labels import NOTHING, labelled_values
 from featpipe.extraction.scoring.party_details import ROLES, labelled_in_blocks
@@ -260,6 +261,7 @@ class Boundaries:
         if self.kind not in SHAPED:
             parts.append((*boundaries.cells, CELL))
             places = [(one.value, one.end) for one in find_bare_labels(features.folded)]
+            places += [(one.start, one.end) for one in find_phrases(features.folded)]
             parts.append((*tokens.spans(places), CELL))
         spans = [span for known in self.known for span in features.compact.find_all(known, 8)]
         parts.append((*tokens.spans(spans), KNOWN))

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
+from featpipe.extraction.scoring.case_phrases import find_phrases
 from featpipe.extraction.scoring.synonyms import OWN_NAMES
 from featpipe.extraction.values.text import fold, fold_width
 
@@ -29,6 +30,7 @@ _next_label = re.compile(
     r"(?:\s+|,\s*)[a-z\u4e00-\u9fff][^\s:,。;]{0,12}(?:\([^()\n]{1,30}\))?\s*:"
 )
 _end = re.compile(r"[,(、。;\n\t]|\s{2,}|\Z")
+_item = re.compile(rf"{_GAP}、{_GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})")
 #: Words in the place of a value that say there is none.
 NOTHING = ("无", "暂无", "没有", "不适用", "不涉及", "n/a", "none", "nil")
 _nothing = re.compile(rf"[:\t]{_GAP}(?P<word>{'|'.join(NOTHING)}){_GAP}(?=[\n\t,;。]|\Z)")
@@ -80,6 +82,9 @@ def labelled_starts(folded: str, aliases: Sequence[str]) -> dict[int, bool]:
     for label in find_bare_labels(folded):
         if label.words in wanted or label.qualifier in wanted:
             found[label.value] = True
+    for phrase in find_phrases(folded):
+        if phrase.words in wanted:
+            found[phrase.start] = True
     return dict(sorted(found.items()))
 
 
@@ -103,12 +108,29 @@ def _starts(folded: str, label: _Label) -> Iterator[tuple[int, bool]]:
 
 
 def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]]:
-    """Spans of the values behind a field's names: up to the line's end, and to earlier marks."""
-    return [
-        (start, end)
-        for start in labelled_starts(folded, aliases)
-        for end in sorted(set(_ends(folded, start)))[:_MOST_ENDS]
-    ]
+    """Spans of the values behind a field's names: up to the line's end, and to earlier marks.
+
+    Of a list, A、B、C, each one, too. What a phrase or a label without a colon names has one end.
+    """
+    known = {label.value: label.end for label in find_bare_labels(folded)}
+    known |= {phrase.start: phrase.end for phrase in find_phrases(folded)}
+    found: list[tuple[int, int]] = []
+    for start in labelled_starts(folded, aliases):
+        ends = [known[start]] if start in known else sorted(set(_ends(folded, start)))[:_MOST_ENDS]
+        found += [(start, end) for end in ends]
+        if ends:
+            found += _further_items(folded, ends[0])
+    return found
+
+
+def _further_items(folded: str, end: int) -> Iterator[tuple[int, int]]:
+    """What stands behind the first value of a list."""
+    for _ in range(_MOST_ENDS):
+        item = _item.match(folded, end)
+        if item is None:
+            return
+        yield item.span("value")
+        end = item.end()
 
 
 def _ends(folded: str, start: int) -> Iterator[int]:

@@ -76,6 +76,10 @@ _NAMES = """
 公告编号, 编号, 文号, announcement number;
 案号, 案件编号, 案件号, case number, case no;
 案由, 纠纷类型, cause of action;
+罪名, 案由, charge;
+文书类型, 文书名称, 文书种类;
+案件受理费, 受理费, 诉讼费, 诉讼费用, 案件申请费;
+财产保全费, 保全费, 诉讼保全费, 保全申请费;
 统一社会信用代码, 社会信用代码, 纳税人识别号, 税号, tax id;
 身份证号, 身份证号码, 公民身份号码, 证件号码, id number;
 账号, 银行账号, 账户, 银行账户, 收款账号, account number, account;

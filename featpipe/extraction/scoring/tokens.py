@@ -15,6 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from featpipe.extraction.scoring.bare_labels import is_role
+from featpipe.extraction.scoring.case_phrases import find_phrases
 from featpipe.extraction.scoring.party_blocks import party_blocks
 from featpipe.extraction.scoring.table_headers import as_label
 from featpipe.extraction.scoring.token_labels import find_labels
@@ -128,7 +129,7 @@ def make_tokens(page: Page, folded: str) -> Tokens:
     is_mark = (kind & PLAIN) == 0
     original = TRAITS.look_up(points_of(page.text)[start])
     labels = find_labels(folded, first, start, end)
-    label, qualifier, label_text = _labels(page, labels, start)
+    label, qualifier, label_text = _labels(page, folded, labels, start)
     sentence = np.searchsorted(page.sentences[:, 0], start, side="right") - 1
     breaks = first == _NEWLINE
     line = np.cumsum(breaks)
@@ -215,7 +216,9 @@ def _word_starts(page: Page, start: Ints, is_own_word: Bools) -> Bools:
     return np.asarray(begins[start] | is_own_word | after_own)
 
 
-def _labels(page: Page, found: Sequence[Label], start: Ints) -> tuple[Ints, Ints, dict[int, str]]:
+def _labels(
+    page: Page, folded: str, found: Sequence[Label], start: Ints
+) -> tuple[Ints, Ints, dict[int, str]]:
     """Hash of the label of each token, that of its qualifier, and the words by hash."""
     labels, qualifiers = np.zeros((2, len(start)), np.int64)
     texts: dict[int, str] = {}
@@ -224,6 +227,10 @@ def _labels(page: Page, found: Sequence[Label], start: Ints) -> tuple[Ints, Ints
             if words:
                 codes[label.colon : label.until] = hash_of(words)
                 texts[hash_of(words)] = words
+    for phrase in find_phrases(folded):
+        low, high = np.searchsorted(start, (phrase.start, phrase.end))
+        labels[low:high] = hash_of(phrase.words)
+        texts[hash_of(phrase.words)] = phrase.words
     for header in page.headers:
         low, high = np.searchsorted(start, (header.start, header.end))
         words = as_label(header.label)

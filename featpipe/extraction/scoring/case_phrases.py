@@ -1,0 +1,121 @@
+"""Phrases of judgments: what they say of a case without any label.
+
+The heading names the court, the kind of document and the case number. One sentence names the cause
+(原告张三与被告李四 *借款合同纠纷* 一案) and the day of filing (本院于 *2021年3月1日* 立案), the end the fees and,
+beside the names of the judges, the date. Each place tells as much as a label would.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from featpipe.extraction.scoring.bare_labels import find_bearers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Characters at the beginning of a text that a judgment's heading is among.
+_HEAD = 300
+#: Most characters of a sentence before 一案 that are searched for its parties, and of a cause.
+_LONGEST_SENTENCE, _LONGEST_CAUSE = 600, 40
+_GAP = r"[^\S\n]*"
+_NUMERAL = "[〇零○o一二三四五六七八九十\\d]"
+_DATE = rf"(?:\d{{4}}|{_NUMERAL}{{4}})年{_GAP}{_NUMERAL}{{1,3}}月{_GAP}{_NUMERAL}{{1,3}}日"
+_kind = re.compile(
+    r"[\u4e00-\u9fff]{0,8}(?:判决书|裁定书|调解书|决定书|裁决书|支付令)(?=[^\S\n]*(?:\n|$))"
+)
+_court = re.compile(r"^[\u4e00-\u9fff]{2,30}?(?:法院|法庭|仲裁委员会)")
+_number = re.compile(
+    r"\(\d{4}\)[\u4e00-\u9fff][\u4e00-\u9fff\d]{0,12}(?:字第|第)?\d{1,6}(?:-\d{1,2})?号"
+    r"(?:之[一二三四五六七八九十]{1,2})?"
+)
+_filed = re.compile(
+    rf"于(?P<value>{_DATE})(?:依法|予以|决定|登记|审查)*(?:立案|受理|收案)"
+)
+_dated = re.compile(rf"^{_GAP}(?P<value>{_DATE}){_GAP}$", re.MULTILINE)
+_fee = re.compile(
+    r"(?P<words>案件受理费|案件申请费|财产保全费|诉讼保全费|保全申请费|受理费|申请费|保全费|公告费|鉴定费)"
+    r"(?:人民币|共计|合计|各|计|为|共)*(?P<value>[\d,.]+[万亿]?元)"
+)
+_crime = re.compile(r"犯(?P<value>[\u4e00-\u9fff、()]{2,30}?罪)(?=一案|[,、。;(])")
+#: Between the last party and the cause.
+_joint = re.compile(r"(?:\([^()\n]*\)|之间的?|双方|因|的|关于|等人?|犯)*")
+_no_cause = re.compile(r"[,:;。\n]|原告|被告|上诉人|申请人|第三人")
+
+
+class Phrase(NamedTuple):
+    """A place, in characters (half-open), and what a label would call it."""
+
+    start: int
+    end: int
+    words: str
+
+
+@lru_cache(maxsize=8)
+def find_phrases(folded: str) -> tuple[Phrase, ...]:
+    """Those of a judgment after :func:`featpipe.extraction.values.text.fold_width`; else none."""
+    head = folded[:_HEAD]
+    kind = _kind_of(head)
+    if kind is None:
+        return ()
+    return tuple(sorted({kind, *_of_heading(head), *_of_text(folded)}))
+
+
+def _kind_of(head: str) -> Phrase | None:
+    """The kind of document, however it is spaced: 民 事 判 决 书; None for no judgment."""
+    at = 0
+    for line in head.splitlines(keepends=True):
+        places = [n for n, character in enumerate(line) if not character.isspace()]
+        found = _kind.search("".join(line[n] for n in places))
+        if found:
+            court = _court.match(found[0])  # X法院民事判决书 in one line
+            first = found.start() + (court.end() if court else 0)
+            return Phrase(at + places[first], at + places[found.end() - 1] + 1, "文书类型")
+        at += len(line)
+    return None
+
+
+def _of_heading(head: str) -> Iterator[Phrase]:
+    at = 0
+    for line in head.splitlines(keepends=True):
+        begin = at + len(line) - len(line.lstrip())
+        court = _court.match(line.lstrip())
+        if court and not line[begin - at + court.end() :].strip()[:1] in tuple(",。;:、"):
+            yield Phrase(begin, begin + court.end(), "法院")
+            break
+        at += len(line)
+    number = _number.search(head)
+    if number:
+        yield Phrase(*number.span(), "案号")
+
+
+def _of_text(folded: str) -> Iterator[Phrase]:
+    yield from _causes(folded)
+    for pattern, words in ((_filed, "立案日期"), (_crime, "罪名"), (_fee, "")):
+        for match in pattern.finditer(folded):
+            yield Phrase(*match.span("value"), words or match["words"])
+    dates = list(_dated.finditer(folded))
+    if dates:
+        yield Phrase(*dates[-1].span("value"), "判决日期")
+
+
+def _causes(folded: str) -> Iterator[Phrase]:
+    """What stands between the last party of a sentence and 一案."""
+    names = find_bearers(folded)
+    for match in re.finditer("一案", folded):
+        low = max(match.start() - _LONGEST_SENTENCE, 0)
+        low = max(low, folded.rfind("。", low, match.start()), folded.rfind("\n", low, match.start()))
+        behind = [
+            at + len(name)
+            for name in names
+            if (at := folded.rfind(name, low, match.start())) >= 0
+        ]
+        if not behind:
+            continue
+        joint = _joint.match(folded, max(behind), match.start())
+        start = joint.end() if joint else max(behind)
+        cause = folded[start : match.start()]
+        if 2 <= len(cause.strip()) <= _LONGEST_CAUSE and not _no_cause.search(cause):
+            yield Phrase(start, match.start(), "案由")
