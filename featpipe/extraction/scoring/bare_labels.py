@@ -26,10 +26,14 @@ _PARTIES = """
 """
 _OFFICERS = """
 法定代表人 负责人 主要负责人 法人代表 代表人 诉讼代表人 经营者 执行事务合伙人 法定代理人 监护人 委托诉讼代理人 委托代理人
-诉讼代理人 共同委托诉讼代理人 委托仲裁代理人 代理人 辩护人 指定辩护人 委托辩护人 公诉人 检察员 代理检察员 审判长 审判员
-代理审判员 助理审判员 人民陪审员 陪审员 书记员 代理书记员 代书记员 见习书记员 法官助理 执行长 执行员 首席仲裁员 独任仲裁员
-仲裁员 仲裁秘书
+诉讼代理人 共同委托诉讼代理人 委托仲裁代理人 代理人 辩护人 指定辩护人 委托辩护人
 """
+_COURT = """
+公诉人 检察员 代理检察员 审判长 审判员 代理审判员 助理审判员 人民陪审员 陪审员 书记员 代理书记员 代书记员 见习书记员 法官助理
+执行长 执行员 首席仲裁员 独任仲裁员 仲裁员 仲裁秘书
+"""
+#: Roles by name: parties of a case, and who acts for them or for the court.
+LISTED_ROLES = frozenset([*_PARTIES.split(), *_OFFICERS.split(), *_COURT.split()])
 #: Names that fields have for what sentences write as one character.
 _ADDRESS = "住址"
 _ADDRESSES = (
@@ -69,9 +73,11 @@ _organisation = (
     rf"(?:(?!{_CLAUSE})[\u4e00-\u9fffa-z0-9&·.\-]|\({_HAN}{{1,8}}\)){{2,50}}?(?:{_ENDINGS})"
 )
 _role = re.compile(
-    rf"^{_GAP}(?P<words>{_spaced([*_PARTIES.split(), *_OFFICERS.split()])})"
+    rf"^{_GAP}(?P<words>{_spaced(LISTED_ROLES)})"
     rf"(?:{_GAP}[一二三四五六七八九十\d](?={_GAP}\S))??{_GAP}(?:\((?P<qualifier>[^()\n]{{1,30}})\))?"
-    rf"{_GAP}(?::{_GAP}(?P<named>[^,。;、(\n]*)|(?P<value>{_person}|{_organisation}){_end})",
+    rf"{_GAP}(?::{_GAP}(?P<named>[^,。;、(\n]*)|(?P<value>{_person}|{_organisation}){_end})"
+    # Those who sign have a line of their own, and any name.
+    rf"|^{_GAP}(?P<signed>{_spaced(_COURT.split())})[^\S\n]+(?P<name>{_HAN}(?:{_GAP}{_HAN}){{1,3}}){_GAP}$",
     re.MULTILINE,
 )
 _detail = re.compile(
@@ -80,8 +86,6 @@ _detail = re.compile(
     rf"|(?P<number>{_spaced(_CERTIFICATES.split())})(?=[0-9x*]{{8}}))(?P<value>[^,。;(\n]+)"
 )
 _blanks = re.compile(r"\s+")
-#: Roles by name: parties of a case, and who acts for them or for the court.
-LISTED_ROLES = frozenset([*_PARTIES.split(), *_OFFICERS.split()])
 
 
 class BareLabel(NamedTuple):
@@ -118,9 +122,10 @@ def find_bearers(folded: str) -> frozenset[str]:
 
 def _find(folded: str) -> Iterator[BareLabel]:
     for role in _role.finditer(folded):
-        if role["value"]:
-            words, qualifier = (_blanks.sub("", role[n] or "") for n in ("words", "qualifier"))
-            yield BareLabel(role.start("words"), *role.span("value"), words, qualifier)
+        for label, value in (("words", "value"), ("signed", "name")):
+            if role[value]:
+                words, qualifier = (_blanks.sub("", role[n] or "") for n in (label, "qualifier"))
+                yield BareLabel(role.start(label), *role.span(value), words, qualifier)
         line_end = folded.find("\n", role.end())
         for detail in _detail.finditer(folded, role.end(), line_end if line_end >= 0 else len(folded)):
             words = detail["words"] or detail["number"] or _ADDRESS

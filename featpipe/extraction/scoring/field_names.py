@@ -69,7 +69,12 @@ def name_columns(features: PageFeatures, found: Candidates, names: Sequence[str]
 def _with_synonyms(features: PageFeatures, found: Candidates, names: Sequence[str]) -> Floats:
     own = _columns_of(features, found, names)
     # Few of them are in any document, and to look for labels takes longer than for words.
-    related = [n for n in synonyms_of(tuple(names)) if fold(n) in features.compact.text]
+    known = {*features.tokens.label_text.values()}
+    related = [
+        name
+        for name in synonyms_of(tuple(names))
+        if fold(name) in features.compact.text or fold(name) in known
+    ]
     if not related:
         return own
     return np.maximum(own, _columns_of(features, found, related) * (_RELATED, 1.0, _RELATED))

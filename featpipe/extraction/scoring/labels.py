@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
 from featpipe.extraction.scoring.case_phrases import find_phrases
-from featpipe.extraction.scoring.synonyms import OWN_NAMES
+from featpipe.extraction.scoring.synonyms import OWN_NAMES, is_party
 from featpipe.extraction.values.text import fold, fold_width
 
 if TYPE_CHECKING:
@@ -55,10 +55,11 @@ class _Label(NamedTuple):
 @lru_cache(maxsize=4096)
 def _label(alias: str) -> _Label:
     name = _GAP.join(map(re.escape, re.sub(r"\s+", "", alias)))
+    number = rf"(?:{_GAP}(?:[一二三四五六七八九十]|\d{{1,2}}))?" if is_party(alias) else ""
     return _Label(
         re.compile(name),
         re.compile(
-            rf"(?:(?<!\w){name}{_QUALIFIER}|(?<=\(){name}[^()\n]{{0,20}}\)){_GAP}:"
+            rf"(?:(?<!\w){name}{number}{_QUALIFIER}|(?<=\(){name}[^()\n]{{0,20}}\)){_GAP}:"
             rf"{_GAP}(?:\n\s*(?=[^\n:]*(?:\n|\Z)))?(?=[^\s:])"
         ),
         re.compile(

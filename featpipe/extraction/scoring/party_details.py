@@ -10,6 +10,7 @@ import numpy as np
 from featpipe.extraction.scoring.bare_labels import LISTED_ROLES
 from featpipe.extraction.scoring.labels import labelled_values
 from featpipe.extraction.scoring.synonyms import (
+    ORDINALS,
     OWN_NAMES,
     party_and_rest,
     party_named,
@@ -76,4 +77,5 @@ def roles_named(names: Sequence[str]) -> Ints:
 @lru_cache(maxsize=1024)
 def _labels_of(party: str) -> Ints:
     """Hashes of the labels that a party's block may have."""
-    return hashes_of(fold(name) for name in (party, *synonyms_of((party,))))
+    names = [fold(name) for name in (party, *synonyms_of((party,)))]
+    return hashes_of(name + number for name in names for number in ("", *ORDINALS))

@@ -35,8 +35,10 @@ _PARTIES = """
 质权人, 质押权人, pledgee;
 抵押人, mortgagor;
 抵押权人, mortgagee;
-原告, 申请人, 上诉人, 起诉方, 原审原告, 反诉原告, plaintiff, claimant, applicant;
-被告, 被申请人, 被上诉人, 被告人, 原审被告, 反诉被告, defendant, respondent;
+原告, 申请人, 起诉方, 原审原告, 反诉原告, plaintiff, claimant, applicant;
+被告, 被申请人, 被告人, 原审被告, 反诉被告, defendant, respondent;
+上诉人, 再审申请人, appellant;
+被上诉人, appellee;
 第三人, 原审第三人, third party;
 申请执行人, 执行申请人;
 被执行人;
@@ -163,6 +165,8 @@ _PARTY_NAMES = frozenset(name for group in _groups(_PARTIES) for name in group)
 _JOINED_NAMES = frozenset(name.replace(" ", "") for name in _PARTY_NAMES)
 _ALL_NAMES = frozenset(name.replace(" ", "") for group in _GROUPS for name in group)
 _side = re.compile(r"(?:[甲乙丙丁戊买卖供需]|[\u4e00-\u9fff]{2,5}(?<![双各多三地平立]))方")
+#: Numbers of parties that are called alike.
+ORDINALS = (*"一二三四五六七八九十", *map(str, range(1, 21)))
 _ordinal = re.compile(r"(?:\d{1,2}|之?[一二三四五六七八九十])$")
 #: Of a word such as 付款方式, whose 方 ends no party's name.
 _word = re.compile(r"[式案面向针位程]|法(?![定人])")
@@ -186,8 +190,13 @@ def synonyms_of(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def is_party(label: str) -> bool:
     """Whether a label, folded and without blanks, is what a party of a document is called."""
-    name = _ordinal.sub("", label)
+    name = without_ordinal(label)
     return name in _JOINED_NAMES or bool(_side.fullmatch(name))
+
+
+def without_ordinal(label: str) -> str:
+    """What several parties are called that are numbered: 被告 for 被告二."""
+    return _ordinal.sub("", label)
 
 
 def is_known(label: str) -> bool:

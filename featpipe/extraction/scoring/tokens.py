@@ -17,6 +17,7 @@ import numpy as np
 from featpipe.extraction.scoring.bare_labels import is_role
 from featpipe.extraction.scoring.case_phrases import find_phrases
 from featpipe.extraction.scoring.party_blocks import party_blocks
+from featpipe.extraction.scoring.synonyms import without_ordinal
 from featpipe.extraction.scoring.table_headers import as_label
 from featpipe.extraction.scoring.token_labels import find_labels
 from featpipe.extraction.values.text import (
@@ -258,7 +259,9 @@ def _roles(labels: Sequence[Label], party: Ints) -> Ints:
     roles = np.zeros(len(party), np.int64)
     for label in labels:
         if label.value < len(party) and is_role(label.words):
-            roles[label.value] = mix(party[label.value], hash_of(label.words)) | 1
+            role = without_ordinal(label.words)
+            is_own = party[label.value] == hash_of(label.words)
+            roles[label.value] = mix(0 if is_own else party[label.value], hash_of(role)) | 1
     return roles
 
 
