@@ -35,6 +35,9 @@ _filed = re.compile(
     rf"于(?P<value>{_DATE})(?:依法|予以|决定|登记|审查)*(?:立案|受理|收案)"
 )
 _dated = re.compile(rf"^{_GAP}(?P<value>{_DATE}){_GAP}$", re.MULTILINE)
+_contract = re.compile(rf"^{_GAP}\S{{0,40}}(?:{_GAP.join('合同书')}|{_GAP.join('合同')}|{_GAP.join('协议书')}|{_GAP.join('协议')}){_GAP}$", re.MULTILINE)
+_signed = re.compile(rf"于{_GAP}(?P<value>{_DATE})(?:在[^,。;\n]{{2,20}})?(?:正式|共同)?(?:签订|签署|订立)")
+_signature = re.compile(rf"^(?:[^\n]*\s)?(?:日期|签[订署]日期|签[订署]时间|时间)?{_GAP}:?{_GAP}(?P<value>{_DATE}){_GAP}(?:\s\s[^\n]*)?$", re.MULTILINE)
 _fee = re.compile(
     r"(?P<words>案件受理费|案件申请费|财产保全费|诉讼保全费|保全申请费|受理费|申请费|保全费|公告费|鉴定费)"
     r"(?:人民币|共计|合计|各|计|为|共)*(?P<value>[\d,.]+[万亿]?元)"
@@ -59,8 +62,15 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     head = folded[:_HEAD]
     kind = _kind_of(head)
     if kind is None:
-        return ()
+        return tuple(sorted({*_of_contract(folded)})) if _contract.search(head) else ()
     return tuple(sorted({kind, *_of_heading(head), *_of_text(folded)}))
+
+
+def _of_contract(folded: str) -> Iterator[Phrase]:
+    """When it was signed: by its first words, or else by the last line."""
+    signed = _signed.search(folded) or next(reversed([*_signature.finditer(folded)]), None)
+    if signed:
+        yield Phrase(*signed.span("value"), "签订日期")
 
 
 def _kind_of(head: str) -> Phrase | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.labels import labelled_starts
+from featpipe.extraction.scoring.labels import labelled_starts, stated_starts
 from featpipe.extraction.scoring.party_details import OWN_LABELS, is_in_block
 from featpipe.extraction.scoring.synonyms import party_and_rest, party_named, synonyms_of
 from featpipe.extraction.values.text import fold
@@ -37,9 +37,6 @@ _FADE = np.linspace(1.0, 0.1, _REACH)
 _ALONE, _STATED = 0.3, 0.8
 #: Of 1: how far a synonym of the field's names counts as the label.
 _RELATED = 0.9
-#: What joins a name to its value in a sentence, or makes a longer label of it. Amounts are left
-#: out: a sentence says of many what they are.
-_states = re.compile(r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?=[^\s:\d¥])(?!人民币|约)")
 _QUOTES = frozenset("“”\"'‘’「」『』")
 #: Characters between an opening bracket and the name in it.
 _MOST_IN_BRACKET = 40
@@ -87,15 +84,14 @@ def _columns_of(features: PageFeatures, found: Candidates, names: Sequence[str])
     at_start = np.zeros(len(text) + 1)
     for start, is_sure in labelled_starts(text, names).items():
         at_start[start] = 1.0 if is_sure else _ALONE
+    stated = stated_starts(text, names)
+    at_start[stated] = np.maximum(at_start[stated], _STATED)
     near, at_end = np.zeros((2, len(tokens) + 1))
     # However they are spaced: 甲　方.
     for start, end in (span for name in folded for span in features.compact.find_all(name)):
         token = int(np.searchsorted(tokens.start, end))
         reach = near[token : token + _REACH]
         np.maximum(reach, _FADE[: len(reach)], out=reach)
-        stated = _states.match(text, end)
-        if stated is not None:
-            at_start[stated.end()] = max(at_start[stated.end()], _STATED)
         named_end = end_before_bracket(text, start, end)
         if named_end:
             at_end[int(np.searchsorted(tokens.end, named_end)) + 1] = 1.0

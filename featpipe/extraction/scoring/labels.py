@@ -1,7 +1,8 @@
 """Labelled values: what stands behind a field's own name in a form, a heading block or a table.
 
 ``甲　方（贷款人）：中国工商银行``, with the value behind a colon of either width or on the next
-line; a name that fills its line or table cell needs no colon.
+line; a name that fills its line or table cell needs no colon, nor does one before a blank that was
+filled in (``乙方___李四___``) or a wide gap. Of boxes to tick, the ticked one is the value.
 """
 
 from __future__ import annotations
@@ -27,9 +28,20 @@ _QUALIFIER = rf"(?:{_GAP}\([^()\n]{{1,30}}\))?"
 _OWN = rf"(?:{'|'.join(sorted(OWN_NAMES))})"
 _value = re.compile(rf"[^\n\t;。]{{1,{_LONGEST}}}")
 _next_label = re.compile(
-    r"(?:\s+|,\s*)[a-z\u4e00-\u9fff][^\s:,。;]{0,12}(?:\([^()\n]{1,30}\))?\s*:"
+    r"(?:\s+|,\s*)[a-z\u4e00-\u9fff](?:[^\s:,。;]{0,12}|(?:[^\S\n]+[\u4e00-\u9fff]){1,3})"
+    r"(?:\([^()\n]{1,30}\))?\s*:"
 )
-_end = re.compile(r"[,(、。;\n\t]|\s{2,}|\Z")
+_end = re.compile(r"[,(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{2,}|\Z")
+#: A place for a seal or a signature is no value.
+_SEAL = rf"(?:{_GAP}\([^()\n]{{0,6}}(?:章|签字|签名|手印)[^()\n]{{0,6}}\))"
+_sealed = re.compile(rf"{_SEAL}[^\S\n]*(?:\s|\Z)")
+_box = re.compile(r"(?:[□☐][^\n。;☑☒■✓√]{0,40})*[☑☒■✓√]\s*(?=[^\s□☐])")
+#: What joins a name to its value in a sentence, or makes a longer label of it.
+_states = re.compile(
+    r"(?:名称|单位)?[^\S\n]*(?:[是为系]|名称\s*:|合计|共计|总计|(?=(?:自|人民币)?[\d¥])|(?<=\s)(?=[^\s:]))"
+    r"[^\S\n]*(?=[^\s:])(?!约)"
+)
+_prefix = re.compile(r"(?:人民币|自)[^\S\n_]*_*[^\S\n]*(?=[\d¥一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾])")
 _item = re.compile(rf"{_GAP}、{_GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})")
 #: Words in the place of a value that say there is none.
 NOTHING = ("无", "暂无", "没有", "不适用", "不涉及", "n/a", "none", "nil")
@@ -59,11 +71,12 @@ def _label(alias: str) -> _Label:
     return _Label(
         re.compile(name),
         re.compile(
-            rf"(?:(?<!\w){name}{number}{_QUALIFIER}|(?<=\(){name}[^()\n]{{0,20}}\)){_GAP}:"
-            rf"{_GAP}(?:\n\s*(?=[^\n:]*(?:\n|\Z)))?(?=[^\s:])"
+            rf"(?:(?<![^\W_]){name}{number}{_QUALIFIER}|(?<=\(){name}[^()\n]{{0,20}}\)){_GAP}[是为]?{_GAP}"
+            rf"(?::|(?=__)){_SEAL}?{_GAP}(?:\n\s*(?=[^\n:]*(?:\n|\Z)))?(?:_+{_GAP})?(?=[^\s:])"
         ),
         re.compile(
-            rf"{name}{_QUALIFIER}{_GAP}(?:\t(?:{_OWN}{_GAP}\t)?|(?P<line>\n+))"
+            rf"{name}{_QUALIFIER}{_GAP}(?:\t(?:{_OWN}{_GAP}\t)?|(?P<line>\n+)"
+            rf"|(?<=\s\s)(?!\S[^\n]*\S[^\S\n]{{2}}))"
             rf"{_GAP}(?=[^\s:])(?=[^\n\t:]*(?:[\n\t]|\Z))"
         ),
     )
@@ -104,8 +117,29 @@ def _starts(folded: str, label: _Label) -> Iterator[tuple[int, bool]]:
         match = next(filter(None, tried), None)
         if match is not None:
             done = match.end()
-            yield done, match.re is label.colon or match["line"] is None
+            ticked = _box.match(folded, done)
+            value = ticked.end() if ticked else done
+            yield value, match.re is label.colon or match["line"] is None
         name = label.name.search(folded, max(done, at + 1))
+
+
+def stated_starts(folded: str, aliases: Sequence[str]) -> list[int]:
+    """Characters at which a sentence says what something is: 租期为 *三年*, 押金人民币 *5000元*."""
+    found: list[int] = []
+    for alias in filter(str.strip, aliases):
+        for name in _label(fold_width(alias)).name.finditer(folded):
+            stated = _states.match(folded, name.end())
+            if stated is not None and not _is_blank_alone(folded, name, stated):
+                prefix = _prefix.match(folded, stated.end())
+                found += [stated.end(), *([prefix.end()] if prefix else [])]
+    return found
+
+
+def _is_blank_alone(folded: str, name: re.Match[str], stated: re.Match[str]) -> bool:
+    """Whether a blank joins words that begin no clause: those are a part of a sentence."""
+    if stated[0].strip() or not stated[0] or folded[stated.end()].isdigit():
+        return False
+    return folded[: name.start()].rstrip(" ")[-1:] not in {"", *",;。\n\t()"}
 
 
 def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]]:
@@ -116,7 +150,7 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
     known = {label.value: label.end for label in find_bare_labels(folded)}
     known |= {phrase.start: phrase.end for phrase in find_phrases(folded)}
     found: list[tuple[int, int]] = []
-    for start in labelled_starts(folded, aliases):
+    for start in sorted({*labelled_starts(folded, aliases), *stated_starts(folded, aliases)}):
         ends = [known[start]] if start in known else sorted(set(_ends(folded, start)))[:_MOST_ENDS]
         found += [(start, end) for end in ends]
         if ends:
@@ -144,3 +178,5 @@ def _ends(folded: str, start: int) -> Iterator[int]:
         end = start + len(value[: mark.start()].rstrip())
         if end > start:
             yield end
+        if _sealed.match(value, mark.start()):
+            return

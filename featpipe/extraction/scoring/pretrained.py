@@ -21,6 +21,7 @@ import numpy as np
 from featpipe.extraction.scoring.candidates import SHAPED
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.context import N_HASHED
+from featpipe.extraction.scoring.kinds_of_names import kind_of_names
 from featpipe.extraction.scoring.locate import infer_type
 from featpipe.extraction.scoring.sentence_model import SentenceModel
 from featpipe.extraction.scoring.sentence_words import N_PLACES
@@ -167,7 +168,7 @@ def shipped_fields() -> PretrainedFields:
 def kind_of_values(
     values: Sequence[tuple[PageFeatures, str]], names: Sequence[str], pretrained: PretrainedFields
 ) -> FieldType:
-    """The type of a field: of its samples' values, or of the pretrained field if there are none.
+    """The type of a field: of its samples' values; without any, of the pretrained field or the name.
 
     Args:
         values: each with the document it was taken from.
@@ -175,5 +176,7 @@ def kind_of_values(
         pretrained: fields to look among.
 
     """
-    known = None if values else pretrained.find(names)
-    return infer_type(values) if known is None else known.kind
+    if values:
+        return infer_type(values)
+    known = pretrained.find(names)
+    return kind_of_names(names) if known is None else known.kind
