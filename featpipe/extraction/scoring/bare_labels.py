@@ -64,18 +64,19 @@ def _spaced(words: Iterable[str]) -> str:
 _end = rf"(?={_GAP}(?:[,、。;(\n\t]|\Z)|\s{{2}})"
 #: Words that begin as names do.
 _NO_NAMES = "方称|方认|方辩|方诉|付款|付清|管理|于[是此次该其]|常年|任何|安排|单独|路过|应当"
-_person = (
+#: Patterns of the name of a person, and of an organisation.
+PERSON = (
     rf"(?!{_NO_NAMES})(?:(?:{'|'.join(DOUBLE)}){_HAN}{{1,2}}"
     rf"|[{FREQUENT}{RARER}](?:{_HAN}{{1,2}}|{_GAP}{_HAN}|[某x×*]{{1,2}}[甲乙丙丁\d]?)"
     rf"|{_HAN}{{1,6}}·{_HAN}{{1,8}}(?:·{_HAN}{{1,8}})?)"
 )
-_organisation = (
+ORGANISATION = (
     rf"(?:(?!{_CLAUSE})[\u4e00-\u9fffa-z0-9&·.\-]|\({_HAN}{{1,8}}\)){{2,50}}?(?:{_ENDINGS})"
 )
 _role = re.compile(
     rf"^{_GAP}(?P<words>{_spaced(LISTED_ROLES)})"
     rf"(?:{_GAP}[一二三四五六七八九十\d](?={_GAP}\S))??{_GAP}(?:\((?P<qualifier>[^()\n]{{1,30}})\))?"
-    rf"{_GAP}(?::{_GAP}(?P<named>[^,。;、(\n]*)|(?P<value>{_person}|{_organisation}){_end})"
+    rf"{_GAP}(?::{_GAP}(?P<named>[^,。;、(\n]*)|(?P<value>{PERSON}|{ORGANISATION}){_end})"
     # Those who sign have a line of their own, and any name.
     rf"|^{_GAP}(?P<signed>{_spaced(_COURT.split())})[^\S\n]+(?P<name>{_HAN}(?:{_GAP}{_HAN}){{1,3}}){_GAP}$",
     re.MULTILINE,

@@ -21,7 +21,7 @@ import numpy as np
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
 from featpipe.extraction.scoring.case_phrases import find_phrases
 from featpipe.extraction.scoring.context import CLOSING_BRACKET
-from featpipe.extraction.scoring.labels import NOTHING, labelled_values
+from featpipe.extraction.scoring.labels import NOTHING, form_marks, labelled_values
 from featpipe.extraction.scoring.party_details import ROLES, labelled_in_blocks
 from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
@@ -272,7 +272,7 @@ class Boundaries:
         return self._whole(features, Candidates.gathered(parts))
 
     def _whole(self, features: PageFeatures, found: Candidates) -> Candidates:
-        """Without words for "none", parts of codes, several cells, and dates and the like."""
+        """Without words for "none", parts of codes, boxes, several cells, and dates and the like."""
         start, end = features.tokens.start[found.first], features.tokens.end[found.last - 1]
         is_shape = (found.origin & SHAPE) > 0
         # The shape of an amount may hold digits that are joined to a code's: 3-5.
@@ -286,6 +286,8 @@ class Boundaries:
             keep &= is_shape | (cells[found.first] == cells[found.last])
         if not self.may_cut_codes:
             keep &= ~(is_checked & (features.cuts[start] | features.cuts[end]))
+        if not any(form_marks(known)[-1] for known in self.known):
+            keep &= features.form_marks[start] == features.form_marks[end]
         if self.kind in AMOUNTS and not self.may_be_no_amount:
             keep &= ~is_no_amount(features, self.kind, start, end, is_shape)
         return found.where(keep)

@@ -11,11 +11,16 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from featpipe.extraction.scoring.bare_labels import find_bearers
+from featpipe.extraction.scoring.bare_labels import ORGANISATION, PERSON, find_bearers
+from featpipe.extraction.scoring.synonyms import is_party
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_HAN = "[\u4e00-\u9fff]"
+_LETTERS = "\u4e00-\u9fffa-z0-9"
+#: What fields call who decides about a contract.
+_DECIDES = {"法院": "管辖法院", "仲裁委员会": "仲裁机构", "仲裁院": "仲裁机构"}
 #: Characters at the beginning of a text that a judgment's heading is among.
 _HEAD = 300
 #: Most characters of a sentence before 一案 that are searched for its parties, and of a cause.
@@ -35,9 +40,23 @@ _filed = re.compile(
     rf"于(?P<value>{_DATE})(?:依法|予以|决定|登记|审查)*(?:立案|受理|收案)"
 )
 _dated = re.compile(rf"^{_GAP}(?P<value>{_DATE}){_GAP}$", re.MULTILINE)
-_contract = re.compile(rf"^{_GAP}\S{{0,40}}(?:{_GAP.join('合同书')}|{_GAP.join('合同')}|{_GAP.join('协议书')}|{_GAP.join('协议')}){_GAP}$", re.MULTILINE)
-_signed = re.compile(rf"于{_GAP}(?P<value>{_DATE})(?:在[^,。;\n]{{2,20}})?(?:正式|共同)?(?:签订|签署|订立)")
-_signature = re.compile(rf"^(?:[^\n]*\s)?(?:日期|签[订署]日期|签[订署]时间|时间)?{_GAP}:?{_GAP}(?P<value>{_DATE}){_GAP}(?:\s\s[^\n]*)?$", re.MULTILINE)
+_contract = re.compile(r"(?:合同|协议|合同书|协议书|备忘录)(?:\([^()]{0,20}\))?$", re.MULTILINE)
+_signed = re.compile(
+    rf"于{_GAP}(?P<value>{_DATE})(?:由双方)?(?:在[^,。;\n]{{2,20}})?(?:正式|共同)?(?:签订|签署|订立)"
+)
+_signature = re.compile(
+    rf"^(?:[^\n]*\s)?(?:(?:签[订署约]?)?(?:日期|时间|日))?{_GAP}:?{_GAP}"
+    rf"(?P<value>{_DATE}|\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}){_GAP}(?:\s\s[^\n]*)?$",
+    re.MULTILINE,
+)
+_coded = re.compile(rf"^{_GAP}编{_GAP}号{_GAP}:{_GAP}(?P<value>\S+){_GAP}$", re.MULTILINE)
+_court_named = re.compile(
+    rf"(?:由|向|提交)(?P<value>{_HAN}{{2,25}}(?P<words>法院|仲裁委员会|仲裁院))"
+)
+_called = re.compile(
+    rf"(?<![{_LETTERS}])(?:(?:本合同|本协议)?由|与|和|及)?(?P<value>{PERSON}|{ORGANISATION}){_GAP}"
+    rf"\((?:以下)?(?:简称|统称|称|下称)为?:?\"?(?P<words>{_HAN}{{2,6}})\"?\)"
+)
 _fee = re.compile(
     r"(?P<words>案件受理费|案件申请费|财产保全费|诉讼保全费|保全申请费|受理费|申请费|保全费|公告费|鉴定费)"
     r"(?:人民币|共计|合计|各|计|为|共)*(?P<value>[\d,.]+[万亿]?元)"
@@ -62,15 +81,24 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     head = folded[:_HEAD]
     kind = _kind_of(head)
     if kind is None:
-        return tuple(sorted({*_of_contract(folded)})) if _contract.search(head) else ()
+        titles = "\n".join("".join(line.split()) for line in head.splitlines())
+        return tuple(sorted({*_of_contract(folded)})) if _contract.search(titles) else ()
     return tuple(sorted({kind, *_of_heading(head), *_of_text(folded)}))
 
 
 def _of_contract(folded: str) -> Iterator[Phrase]:
-    """When it was signed: by its first words, or else by the last line."""
+    """Who the parties are, its number, when it was signed, and who decides about it."""
     signed = _signed.search(folded) or next(reversed([*_signature.finditer(folded)]), None)
     if signed:
         yield Phrase(*signed.span("value"), "签订日期")
+    coded = _coded.search(folded[:_HEAD])
+    if coded:
+        yield Phrase(*coded.span("value"), "合同编号")
+    for named in _court_named.finditer(folded):
+        yield Phrase(*named.span("value"), _DECIDES[named["words"]])
+    for called in _called.finditer(folded):
+        if is_party(called["words"]):
+            yield Phrase(*called.span("value"), called["words"])
 
 
 def _kind_of(head: str) -> Phrase | None:

@@ -20,7 +20,7 @@ from featpipe.extraction.scoring.context import (
 )
 from featpipe.extraction.scoring.entities import EntityMarks
 from featpipe.extraction.scoring.headings import before_gaps, starts_behind_headings
-from featpipe.extraction.scoring.labels import find_nothing
+from featpipe.extraction.scoring.labels import find_nothing, form_marks
 from featpipe.extraction.scoring.lines import Lines
 from featpipe.extraction.scoring.parallel import ListContext
 from featpipe.extraction.scoring.sentence_words import SentenceWords
@@ -186,6 +186,11 @@ class PageFeatures:
     def cuts(self) -> Bools:
         """Places (len(text) + 1,) inside codes: a value that begins or ends there is cut."""
         return cut_places(self.folded)
+
+    @cached_property
+    def form_marks(self) -> Ints:
+        """(len(text) + 1,) running count of boxes to tick and of lines to write on."""
+        return form_marks(self.folded)
 
     @cached_property
     def is_headed(self) -> Bools:

@@ -11,6 +11,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
 from featpipe.extraction.scoring.case_phrases import find_phrases
 from featpipe.extraction.scoring.synonyms import OWN_NAMES, is_party
@@ -18,6 +20,8 @@ from featpipe.extraction.values.text import fold, fold_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
 _LONGEST = 200
 _MOST_ENDS = 6
@@ -36,6 +40,7 @@ _end = re.compile(r"[,(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{2,}|\Z")
 _SEAL = rf"(?:{_GAP}\([^()\n]{{0,6}}(?:章|签字|签名|手印)[^()\n]{{0,6}}\))"
 _sealed = re.compile(rf"{_SEAL}[^\S\n]*(?:\s|\Z)")
 _box = re.compile(r"(?:[□☐][^\n。;☑☒■✓√]{0,40})*[☑☒■✓√]\s*(?=[^\s□☐])")
+_form = re.compile(r"[□☐☑☒]|_(?=[_\s]|\Z)|(?<=[\s_:])_")
 #: What joins a name to its value in a sentence, or makes a longer label of it.
 _states = re.compile(
     r"(?:名称|单位)?[^\S\n]*(?:[是为系]|名称\s*:|合计|共计|总计|(?=(?:自|人民币)?[\d¥])|(?<=\s)(?=[^\s:]))"
@@ -51,6 +56,13 @@ _nothing = re.compile(rf"[:\t]{_GAP}(?P<word>{'|'.join(NOTHING)}){_GAP}(?=[\n\t,
 def find_nothing(folded: str) -> list[int]:
     """Characters at which a word for "none" fills the place behind a colon, or a table cell."""
     return [match.start("word") for match in _nothing.finditer(folded)]
+
+
+def form_marks(folded: str) -> NDArray[np.int64]:
+    """(len(folded) + 1,) running count of boxes to tick and of lines to write on."""
+    counts = np.zeros(len(folded) + 1, np.int64)
+    counts[[mark.end() for mark in _form.finditer(folded)]] = 1
+    return np.cumsum(counts)
 
 
 class _Label(NamedTuple):
@@ -130,8 +142,10 @@ def stated_starts(folded: str, aliases: Sequence[str]) -> list[int]:
         for name in _label(fold_width(alias)).name.finditer(folded):
             stated = _states.match(folded, name.end())
             if stated is not None and not _is_blank_alone(folded, name, stated):
-                prefix = _prefix.match(folded, stated.end())
-                found += [stated.end(), *([prefix.end()] if prefix else [])]
+                ticked = _box.match(folded, stated.end())
+                value = ticked.end() if ticked else stated.end()
+                prefix = _prefix.match(folded, value)
+                found += [value, *([prefix.end()] if prefix else [])]
     return found
 
 
