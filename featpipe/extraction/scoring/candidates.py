@@ -123,7 +123,10 @@ def of_parties(found: Candidates, features: PageFeatures, parties: Ints) -> Cand
     Where the document has a block of none of them, all may be values. Samples keep theirs, too.
     """
     tokens = features.tokens
-    if not len(parties) or not is_in(tokens.party, parties).any():
+    if not len(parties):
+        return found
+    parties = tokens.with_other_names(parties)
+    if not is_in(tokens.party, parties).any():
         return found
     own = tokens.party[found.first]
     is_other = (own != 0) & ~is_in(own, parties)

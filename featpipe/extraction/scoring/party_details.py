@@ -57,7 +57,8 @@ def labelled_in_blocks(features: PageFeatures, names: Sequence[str]) -> list[tup
 
 def is_in_block(features: PageFeatures, first: Ints, party: str) -> Bools:
     """Whether tokens (n,) stand in the block of a party, or of one that is called otherwise."""
-    return is_in(features.tokens.party[first], _labels_of(party))
+    tokens = features.tokens
+    return is_in(tokens.party[first], tokens.with_other_names(_labels_of(party)))
 
 
 def parties_named(names: Sequence[str]) -> Ints:

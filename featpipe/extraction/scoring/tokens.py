@@ -7,6 +7,7 @@ which are the same in every process and version.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ import numpy as np
 from featpipe.extraction.scoring.bare_labels import is_role
 from featpipe.extraction.scoring.case_phrases import find_phrases
 from featpipe.extraction.scoring.party_blocks import party_blocks
-from featpipe.extraction.scoring.synonyms import without_ordinal
+from featpipe.extraction.scoring.synonyms import is_party, without_ordinal
 from featpipe.extraction.scoring.table_headers import as_label
 from featpipe.extraction.scoring.token_labels import find_labels
 from featpipe.extraction.values.text import (
@@ -32,6 +33,7 @@ from featpipe.extraction.values.text import (
     CharacterTable,
     points_of,
 )
+from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,6 +48,9 @@ if TYPE_CHECKING:
     Points = NDArray[np.uint32]
     Traits = NDArray[np.uint8]
 
+#: Characters of a party's name and of the brackets behind it.
+_LONGEST_NAME = 100
+_short_name = re.compile(r"\((?:以下)?(?:简称|统称|称|下称)为?:?\s*\"?(?P<words>[^()\"\n]{1,12})\"?\)")
 _APOSTROPHE, _NEWLINE = map(ord, "'\n")
 
 
@@ -94,6 +99,8 @@ class Tokens:
     """Hash of the words in brackets behind the label, as 贷款人 in 甲方（贷款人）; 0 if none."""
     party: Ints
     """Hash of the label of the party in whose block each stands; 0 if none."""
+    also_called: Ints
+    """(n_pairs, 2) hashes of two names of one party, as 出借人 and 甲方 in 甲方（出借人）."""
     role: Ints
     """Behind the label of a role, as 审判员 is, a hash of it and the block's party; 0 elsewhere."""
     line: Ints
@@ -103,6 +110,13 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def with_other_names(self, parties: Ints) -> Ints:
+        """Hashes of parties, and of what the document calls them besides."""
+        if not len(self.also_called):
+            return parties
+        known = is_in(self.also_called, parties)
+        return np.union1d(parties, self.also_called[known[:, ::-1]])
 
     def spans(self, characters: Sequence[tuple[int, int]] | Ints) -> tuple[Ints, Ints]:
         """Character spans (n, 2) as first and last token (half-open), (m,) each.
@@ -147,6 +161,7 @@ def make_tokens(page: Page, folded: str) -> Tokens:
         label_text=label_text,
         qualifier=qualifier,
         party=party,
+        also_called=_other_names(labels, folded, start),
         role=_roles(labels, party),
         line=line,
         sentence=np.maximum(sentence, 0),
@@ -252,6 +267,20 @@ def _parties(page: Page, blocks: Iterable[tuple[int, int, str]], start: Ints) ->
             own = parties[low:high]
             own[own == 0] = hash_of(header.party)
     return parties
+
+
+def _other_names(labels: Sequence[Label], folded: str, start: Ints) -> Ints:
+    """Pairs of names (n, 2) of parties by the brackets behind their labels, and behind their values."""
+    pairs = set()
+    for label in labels:
+        if not is_party(label.words) or label.value >= len(start):
+            continue
+        line = folded[int(start[label.value]) :][:_LONGEST_NAME].partition("\n")[0]
+        short = _short_name.search(line)
+        for other in (label.qualifier, short["words"] if short else ""):
+            if other != label.words and is_party(other):
+                pairs.add((hash_of(label.words), hash_of(other)))
+    return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
 
 def _roles(labels: Sequence[Label], party: Ints) -> Ints:
