@@ -34,8 +34,8 @@ _COURT = """
 """
 #: Roles by name: parties of a case, and who acts for them or for the court.
 LISTED_ROLES = frozenset([*_PARTIES.split(), *_OFFICERS.split(), *_COURT.split()])
-#: Names that fields have for what sentences write as one character.
-_ADDRESS = "住址"
+#: Names that fields have for what sentences write as one or two characters.
+_LIVES = {"住": "住址", "现住": "现住址", "户籍住": "户籍地址"}
 _ADDRESSES = (
     "住所地 住所 住址 现住址 现住地 户籍地 户籍所在地 户籍地址 经常居住地 经营场所 营业场所 营业地 注册地 注册地址 地址"
 )
@@ -47,7 +47,10 @@ _ENDINGS = (
     r"|管理处|办事处|办公室|图书馆|宾馆|农场|林场|市场|商场|超市|酒楼|餐厅|家具城|加工坊"
 )
 #: Characters and words that a clause has and a name has not.
-_CLAUSE = "原告|被告|上诉人|申请人|第三人|本院|法庭|[未应与将向对经因认称诉辩]|提交|提出|支付"
+_CLAUSE = (
+    "原告|被告|上诉人|申请人|第三人|本院|法庭|[未与]|应[当于在]|将于|向[本原被法]|对[此原被]|经[本审传]|因[本此]|认为|诉称|辩称"
+    "|提交|提出|支付"
+)
 _GAP = r"[^\S\n\t]*"
 _HAN = "[\u4e00-\u9fff]"
 
@@ -70,13 +73,17 @@ PERSON = (
     rf"|[{FREQUENT}{RARER}](?:{_HAN}{{1,2}}|{_GAP}{_HAN}|[某x×*]{{1,2}}[甲乙丙丁\d]?)"
     rf"|{_HAN}{{1,6}}·{_HAN}{{1,8}}(?:·{_HAN}{{1,8}})?)"
 )
+#: A name of no known surname, by what is told of a person behind it.
+_told = (
+    rf"{_HAN}{{2,4}}(?=,{_GAP}(?:男|女|该|系|董事|总经理|经理|执行|行长|局长|院长|厂长|校长|主任|{_HAN}{{2,20}}律师事务所))"
+)
 ORGANISATION = (
     rf"(?:(?!{_CLAUSE})[\u4e00-\u9fffa-z0-9&·.\-]|\({_HAN}{{1,8}}\)){{2,50}}?(?:{_ENDINGS})"
 )
 _role = re.compile(
     rf"^{_GAP}(?P<words>{_spaced(LISTED_ROLES)})"
     rf"(?:{_GAP}[一二三四五六七八九十\d](?={_GAP}\S))??{_GAP}(?:\((?P<qualifier>[^()\n]{{1,30}})\))?"
-    rf"{_GAP}(?::{_GAP}(?P<named>[^,。;、(\n]*)|(?P<value>{PERSON}|{ORGANISATION}){_end})"
+    rf"{_GAP}(?::{_GAP}(?P<named>[^,。;、(\n]*)|(?P<value>{PERSON}|{_told}|{ORGANISATION}){_end})"
     # Those who sign have a line of their own, and any name.
     rf"|^{_GAP}(?P<signed>{_spaced(_COURT.split())})[^\S\n]+(?P<name>{_HAN}(?:{_GAP}{_HAN}){{1,3}}){_GAP}$",
     re.MULTILINE,
@@ -129,5 +136,5 @@ def _find(folded: str) -> Iterator[BareLabel]:
                 yield BareLabel(role.start(label), *role.span(value), words, qualifier)
         line_end = folded.find("\n", role.end())
         for detail in _detail.finditer(folded, role.end(), line_end if line_end >= 0 else len(folded)):
-            words = detail["words"] or detail["number"] or _ADDRESS
+            words = detail["words"] or detail["number"] or _LIVES[detail["live"]]
             yield BareLabel(detail.start() + 1, *detail.span("value"), words, "")

@@ -289,6 +289,8 @@ class Boundaries:
             keep &= is_shape | (cells[found.first] == cells[found.last])
         if not self.may_cut_codes:
             keep &= ~(is_checked & (features.cuts[start] | features.cuts[end]))
+        if self.known.isdisjoint(fold(cell.label) for cell in features.page.headers):
+            keep &= ~features.is_header[found.first]
         if not any(form_marks(known)[-1] for known in self.known):
             keep &= features.form_marks[start] == features.form_marks[end]
         if self.kind in AMOUNTS and not self.may_be_no_amount:

@@ -23,6 +23,8 @@ _LETTERS = "\u4e00-\u9fffa-z0-9"
 _DECIDES = {"法院": "管辖法院", "仲裁委员会": "仲裁机构", "仲裁院": "仲裁机构"}
 #: Characters at the beginning of a text that a judgment's heading is among.
 _HEAD = 300
+#: Characters at the end that a document is dated in.
+_TAIL = 400
 #: Most characters of a sentence before 一案 that are searched for its parties, and of a cause.
 _LONGEST_SENTENCE, _LONGEST_CAUSE = 600, 40
 _GAP = r"[^\S\n]*"
@@ -33,14 +35,18 @@ _kind = re.compile(
 )
 _court = re.compile(r"^[\u4e00-\u9fff]{2,30}?(?:法院|法庭|仲裁委员会)")
 _number = re.compile(
+    rf"{_HAN}{{2,12}}字?\(\d{{4}}\)第\d{{1,6}}号|"
     r"\(\d{4}\)[\u4e00-\u9fff][\u4e00-\u9fff\d]{0,12}(?:字第|第)?\d{1,6}(?:-\d{1,2})?号"
     r"(?:之[一二三四五六七八九十]{1,2})?"
 )
 _filed = re.compile(
     rf"于(?P<value>{_DATE})(?:依法|予以|决定|登记|审查)*(?:立案|受理|收案)"
 )
+_heard = re.compile(rf"于(?P<value>{_DATE})(?:在[^,。;\n]{{2,20}})?(?:依法|不?公开|第.次)*开庭")
+_appealed = re.compile(rf"不服(?P<court>{_HAN}{{2,25}}?法院)(?:于{_DATE}作出的)?(?P<number>\(\d{{4}}\)[^,。;\n号]{{4,25}}号)")
 _dated = re.compile(rf"^{_GAP}(?P<value>{_DATE}){_GAP}$", re.MULTILINE)
 _contract = re.compile(r"(?:合同|协议|合同书|协议书|备忘录)(?:\([^()]{0,20}\))?$", re.MULTILINE)
+_notice = re.compile(r"公告(?:\([^()]{0,20}\))?$", re.MULTILINE)
 _signed = re.compile(
     rf"于{_GAP}(?P<value>{_DATE})(?:由双方)?(?:在[^,。;\n]{{2,20}})?(?:正式|共同)?(?:签订|签署|订立)"
 )
@@ -59,7 +65,7 @@ _called = re.compile(
 )
 _fee = re.compile(
     r"(?P<words>案件受理费|案件申请费|财产保全费|诉讼保全费|保全申请费|受理费|申请费|保全费|公告费|鉴定费)"
-    r"(?:人民币|共计|合计|各|计|为|共)*(?P<value>[\d,.]+[万亿]?元)"
+    r"(?:人民币|共计|合计|减半收取|减半|各|计|为|共)*(?P<value>[\d,.]+[万亿]?元)"
 )
 _crime = re.compile(r"犯(?P<value>[\u4e00-\u9fff、()]{2,30}?罪)(?=一案|[,、。;(])")
 #: Between the last party and the cause.
@@ -82,15 +88,21 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     kind = _kind_of(head)
     if kind is None:
         titles = "\n".join("".join(line.split()) for line in head.splitlines())
-        return tuple(sorted({*_of_contract(folded)})) if _contract.search(titles) else ()
+        is_notice = _notice.search(titles) is not None
+        if is_notice or not _contract.search(titles):
+            words = "公告日期" if is_notice else "落款日期"
+            return tuple(_last_date(folded, words))
+        return tuple(sorted({*_of_contract(folded)}))
     return tuple(sorted({kind, *_of_heading(head), *_of_text(folded)}))
 
 
 def _of_contract(folded: str) -> Iterator[Phrase]:
     """Who the parties are, its number, when it was signed, and who decides about it."""
-    signed = _signed.search(folded) or next(reversed([*_signature.finditer(folded)]), None)
+    signed = _signed.search(folded)
     if signed:
         yield Phrase(*signed.span("value"), "签订日期")
+    else:
+        yield from _last_date(folded, "签订日期")
     coded = _coded.search(folded[:_HEAD])
     if coded:
         yield Phrase(*coded.span("value"), "合同编号")
@@ -99,6 +111,13 @@ def _of_contract(folded: str) -> Iterator[Phrase]:
     for called in _called.finditer(folded):
         if is_party(called["words"]):
             yield Phrase(*called.span("value"), called["words"])
+
+
+def _last_date(folded: str, words: str) -> Iterator[Phrase]:
+    """The date that stands alone near the end of a document."""
+    found = list(_signature.finditer(folded, max(len(folded) - _TAIL, 0)))
+    if found:
+        yield Phrase(*found[-1].span("value"), words)
 
 
 def _kind_of(head: str) -> Phrase | None:
@@ -131,7 +150,11 @@ def _of_heading(head: str) -> Iterator[Phrase]:
 
 def _of_text(folded: str) -> Iterator[Phrase]:
     yield from _causes(folded)
-    for pattern, words in ((_filed, "立案日期"), (_crime, "罪名"), (_fee, "")):
+    for appealed in _appealed.finditer(folded):
+        yield Phrase(*appealed.span("court"), "原审法院")
+        yield Phrase(*appealed.span("number"), "原审案号")
+    patterns = ((_filed, "立案日期"), (_heard, "开庭日期"), (_crime, "罪名"), (_fee, ""))
+    for pattern, words in patterns:
         for match in pattern.finditer(folded):
             yield Phrase(*match.span("value"), words or match["words"])
     dates = list(_dated.finditer(folded))

@@ -48,6 +48,8 @@ _MOST_REPEATS = 12
 #: Telephone numbers that no amount is written like.
 _plain_phone = re.compile(r"(?<![\d.])(?:1[3-9]\d{9}|\(?0\d{2,3}\)?[\s-]\d{7,8})(?![\d.])")
 
+_cell = re.compile(r"[^\t\n]+")
+
 
 class Repeats(NamedTuple):
     """How a text is repeated in its document."""
@@ -200,6 +202,17 @@ class PageFeatures:
             first, last = np.searchsorted(self.tokens.start, (cell.start, cell.end))
             headed[first:last] = True
         return headed
+
+    @cached_property
+    def is_header(self) -> Bools:
+        """Tokens (n_tokens,) in cells that head others."""
+        labels = {cell.label.strip() for cell in self.page.headers}
+        heads = np.zeros(len(self.tokens), bool)
+        for cell in _cell.finditer(self.page.text) if labels else ():
+            if cell[0].strip() in labels:
+                first, last = np.searchsorted(self.tokens.start, cell.span())
+                heads[first:last] = True
+        return heads
 
     @cached_property
     def nothing(self) -> Ints:

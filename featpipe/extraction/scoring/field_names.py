@@ -74,17 +74,19 @@ def _with_synonyms(features: PageFeatures, found: Candidates, names: Sequence[st
     ]
     if not related:
         return own
-    return np.maximum(own, _columns_of(features, found, related) * (_RELATED, 1.0, _RELATED))
+    return np.maximum(own, _columns_of(features, found, related, are_own=False) * (_RELATED, 1.0, _RELATED))
 
 
-def _columns_of(features: PageFeatures, found: Candidates, names: Sequence[str]) -> Floats:
+def _columns_of(
+    features: PageFeatures, found: Candidates, names: Sequence[str], *, are_own: bool = True
+) -> Floats:
     """Columns (n, len(NAMES)) by some names, all of which count alike."""
     tokens, text = features.tokens, features.folded
     folded = [fold(name) for name in names]
     at_start = np.zeros(len(text) + 1)
     for start, is_sure in labelled_starts(text, names).items():
         at_start[start] = 1.0 if is_sure else _ALONE
-    stated = stated_starts(text, names)
+    stated = stated_starts(text, names, are_own=are_own)
     at_start[stated] = np.maximum(at_start[stated], _STATED)
     near, at_end = np.zeros((2, len(tokens) + 1))
     # However they are spaced: 甲　方.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.extraction.scoring.bare_labels import find_bare_labels
+from featpipe.extraction.scoring.bare_labels import ORGANISATION, PERSON, find_bare_labels
 from featpipe.extraction.scoring.case_phrases import find_phrases
 from featpipe.extraction.scoring.synonyms import OWN_NAMES, is_party
 from featpipe.extraction.values.text import fold, fold_width
@@ -38,6 +38,10 @@ _next_label = re.compile(
 _end = re.compile(r"[,(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{2,}|\Z")
 #: A place for a seal or a signature is no value.
 _SEAL = rf"(?:{_GAP}\([^()\n]{{0,6}}(?:章|签字|签名|手印)[^()\n]{{0,6}}\))"
+#: The name of a person or an organisation, and a remark behind it that is no part of it.
+_named = re.compile(
+    rf"(?:{PERSON}|{ORGANISATION})(?={_GAP}(?:,|\((?!(?:有限|普通|特殊普通)合伙)|先生|女士))"
+)
 _sealed = re.compile(rf"{_SEAL}[^\S\n]*(?:\s|\Z)")
 _box = re.compile(r"(?:[□☐][^\n。;☑☒■✓√]{0,40})*[☑☒■✓√]\s*(?=[^\s□☐])")
 _form = re.compile(r"[□☐☑☒]|_(?=[_\s]|\Z)|(?<=[\s_:])_")
@@ -45,6 +49,10 @@ _form = re.compile(r"[□☐☑☒]|_(?=[_\s]|\Z)|(?<=[\s_:])_")
 _states = re.compile(
     r"(?:名称|单位)?[^\S\n]*(?:[是为系]|名称\s*:|合计|共计|总计|(?=(?:自|人民币)?[\d¥])|(?<=\s)(?=[^\s:]))"
     r"[^\S\n]*(?=[^\s:])(?!约)"
+)
+#: So of synonyms: what is an amount or a date, a sentence says of many.
+_states_name = re.compile(
+    r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?=[^\s:\d¥])(?!人民币|约)"
 )
 _prefix = re.compile(r"(?:人民币|自)[^\S\n_]*_*[^\S\n]*(?=[\d¥一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾])")
 _item = re.compile(rf"{_GAP}、{_GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})")
@@ -135,12 +143,20 @@ def _starts(folded: str, label: _Label) -> Iterator[tuple[int, bool]]:
         name = label.name.search(folded, max(done, at + 1))
 
 
-def stated_starts(folded: str, aliases: Sequence[str]) -> list[int]:
-    """Characters at which a sentence says what something is: 租期为 *三年*, 押金人民币 *5000元*."""
+def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) -> list[int]:
+    """Characters at which a sentence says what something is: 租期为 *三年*, 押金人民币 *5000元*.
+
+    Args:
+        folded: a text.
+        aliases: names to look for.
+        are_own: whether they are the field's; synonyms of those state no amount and no date.
+
+    """
     found: list[int] = []
+    states = _states if are_own else _states_name
     for alias in filter(str.strip, aliases):
         for name in _label(fold_width(alias)).name.finditer(folded):
-            stated = _states.match(folded, name.end())
+            stated = states.match(folded, name.end())
             if stated is not None and not _is_blank_alone(folded, name, stated):
                 ticked = _box.match(folded, stated.end())
                 value = ticked.end() if ticked else stated.end()
@@ -182,12 +198,26 @@ def _further_items(folded: str, end: int) -> Iterator[tuple[int, int]]:
         end = item.end()
 
 
+def _balanced(value: str) -> str:
+    """What stands before a bracket that closes and was not opened."""
+    depth = 0
+    for at, mark in enumerate(value):
+        depth += (mark == "(") - (mark == ")")
+        if depth < 0:
+            return value[:at]
+    return value
+
+
 def _ends(folded: str, start: int) -> Iterator[int]:
     line = _value.match(folded, start)
     if line is None:
         return
+    named = _named.match(folded, start)
+    if named is not None:
+        yield named.end()
+        return
     label = _next_label.search(line[0])
-    value = line[0][: label.start()] if label else line[0]
+    value = _balanced(line[0][: label.start()] if label else line[0])
     for mark in _end.finditer(value):
         end = start + len(value[: mark.start()].rstrip())
         if end > start:

@@ -79,4 +79,5 @@ def roles_named(names: Sequence[str]) -> Ints:
 def _labels_of(party: str) -> Ints:
     """Hashes of the labels that a party's block may have."""
     names = [fold(name) for name in (party, *synonyms_of((party,)))]
-    return hashes_of(name + number for name in names for number in ("", *ORDINALS))
+    numbered = [f"第{number}{name}" for name in names for number in ORDINALS[:10]]
+    return hashes_of([*numbered, *(name + n for name in names for n in ("", *ORDINALS))])

@@ -79,6 +79,8 @@ _NAMES = """
 证券简称, 股票简称, 公司简称, stock name;
 公告编号, 编号, 文号, announcement number;
 案号, 案件编号, 案件号, case number, case no;
+原审案号, 一审案号, 原判案号;
+原审法院, 一审法院;
 案由, 纠纷类型, cause of action;
 罪名, 案由, charge;
 文书类型, 文书名称, 文书种类;
@@ -123,7 +125,7 @@ _NAMES = """
 税率, tax rate;
 每股价格, 发行价格, 回购价格, 成交均价, 均价, 交易均价, 转让价格, 增持均价, 减持均价,
     average price;
-签订日期, 签署日期, 签约日期, 订立日期, 签订时间, 签署时间, agreement date, signing date,
+签订日期, 签署日期, 签约日期, 订立日期, 合同签订日期, 合同签署日期, 签订时间, 签署时间, agreement date, signing date,
     contract date;
 公告日期, 公告日, 发布日期, 披露日期, announcement date;
 开始日期, 起始日期, 起始日, 质押开始日期, 质押起始日, 冻结起始日, 冻结日期, 起租日, 起始时间,
@@ -135,8 +137,9 @@ _NAMES = """
 开票日期, 发票日期, invoice date;
 交货日期, 交付日期, 交货期, delivery date;
 付款日期, 支付日期, 付款期限, due date, payment date;
-判决日期, 裁判日期, 裁定日期, judgment date;
+判决日期, 裁判日期, 裁定日期, 裁决日期, 调解日期, judgment date;
 立案日期, 受理日期, filing date;
+开庭日期, 审理日期, 开庭时间, hearing date;
 日期, 时间, date;
 工期, 合同工期, 履行期限, 合同期限, 建设工期, 服务期限, 计划工期, 期限, duration, term;
 租赁期限, 租期, lease term;
@@ -170,6 +173,7 @@ _side = re.compile(r"(?:[甲乙丙丁戊买卖供需]|[\u4e00-\u9fff]{2,5}(?<![�
 #: Numbers of parties that are called alike.
 ORDINALS = (*"一二三四五六七八九十", *map(str, range(1, 21)))
 _ordinal = re.compile(r"(?:\d{1,2}|之?[一二三四五六七八九十])$")
+_first = re.compile(r"^第[一二三四五六七八九十](?=..)")
 #: Of a word such as 付款方式, whose 方 ends no party's name.
 _word = re.compile(r"[式案面向针位程]|法(?![定人])")
 #: What is asked of a party where its name is meant.
@@ -197,8 +201,8 @@ def is_party(label: str) -> bool:
 
 
 def without_ordinal(label: str) -> str:
-    """What several parties are called that are numbered: 被告 for 被告二."""
-    return _ordinal.sub("", label)
+    """What several parties are called that are numbered: 被告 for 被告二 and 第二被告."""
+    return _first.sub("", _ordinal.sub("", label))
 
 
 def is_known(label: str) -> bool:
