@@ -1,9 +1,9 @@
 """Labels without a colon: words that judgments write right before a name or an address.
 
-``原告张三，男，住杭州市西湖区中山路1号。``, ``法定代表人李四，总经理。``, ``审　判　员　　王五``. Roles begin
-their line, and the name of a person or an organisation fills the place behind them: the sentence
-原告张三与被告李四借款合同纠纷一案 begins with none. Addresses and numbers of certificates stand
-behind a comma of such a line.
+``原告张三，男，住杭州市中山路1号。``, ``法定代表人李四，总经理。``,
+``审　判　员　　王五``. Roles begin their line, and the name of a person or an organisation fills the
+place behind them: the sentence 原告张三与被告李四借款合同纠纷一案 begins with none. Addresses and
+numbers of certificates stand behind a comma of such a line.
 """
 
 from __future__ import annotations
@@ -12,47 +12,43 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from featpipe.extraction.scoring.surnames import DOUBLE, FREQUENT, RARER
+from featpipe.extraction.scoring.name_patterns import (
+    GAP,
+    HAN,
+    ORGANISATION,
+    PERSON,
+    TOLD_PERSON,
+)
 from featpipe.extraction.scoring.synonyms import is_party
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _PARTIES = """
-原告 被告 被告人 原告人 第三人 原审原告 原审被告 原审第三人 一审原告 一审被告 一审第三人 反诉原告 反诉被告 本诉原告
-本诉被告 附带民事诉讼原告人 附带民事诉讼被告人 自诉人 被害人 上诉人 被上诉人 原审被告人 申诉人 被申诉人 申请人 被申请人
-再审申请人 申请再审人 复议申请人 申请执行人 执行申请人 被执行人 异议人 案外人 利害关系人 公诉机关 抗诉机关 申请复议人
-赔偿请求人 赔偿义务机关 起诉人 罪犯 债务人 债权人 管理人 反请求申请人 反请求被申请人
+原告 被告 被告人 原告人 第三人 原审原告 原审被告 原审第三人 一审原告 一审被告 一审第三人
+反诉原告 反诉被告 本诉原告 本诉被告 附带民事诉讼原告人 附带民事诉讼被告人 自诉人 被害人 上诉人
+被上诉人 原审被告人 申诉人 被申诉人 申请人 被申请人 再审申请人 申请再审人 复议申请人 申请执行人
+执行申请人 被执行人 异议人 案外人 利害关系人 公诉机关 抗诉机关 申请复议人 赔偿请求人
+赔偿义务机关 起诉人 罪犯 债务人 债权人 管理人 反请求申请人 反请求被申请人
 """
 _OFFICERS = """
-法定代表人 负责人 主要负责人 法人代表 代表人 诉讼代表人 经营者 执行事务合伙人 法定代理人 监护人 委托诉讼代理人 委托代理人
-诉讼代理人 共同委托诉讼代理人 委托仲裁代理人 代理人 辩护人 指定辩护人 委托辩护人
+法定代表人 负责人 主要负责人 法人代表 代表人 诉讼代表人 经营者 执行事务合伙人 法定代理人 监护人
+委托诉讼代理人 委托代理人 诉讼代理人 共同委托诉讼代理人 委托仲裁代理人 代理人 辩护人 指定辩护人
+委托辩护人
 """
 _COURT = """
-公诉人 检察员 代理检察员 审判长 审判员 代理审判员 助理审判员 人民陪审员 陪审员 书记员 代理书记员 代书记员 见习书记员 法官助理
-执行长 执行员 首席仲裁员 独任仲裁员 仲裁员 仲裁秘书
+公诉人 检察员 代理检察员 审判长 审判员 代理审判员 助理审判员 人民陪审员 陪审员 书记员 代理书记员
+代书记员 见习书记员 法官助理 执行长 执行员 首席仲裁员 独任仲裁员 仲裁员 仲裁秘书
 """
 #: Roles by name: parties of a case, and who acts for them or for the court.
 LISTED_ROLES = frozenset([*_PARTIES.split(), *_OFFICERS.split(), *_COURT.split()])
 #: Names that fields have for what sentences write as one or two characters.
 _LIVES = {"住": "住址", "现住": "现住址", "户籍住": "户籍地址"}
-_ADDRESSES = (
-    "住所地 住所 住址 现住址 现住地 户籍地 户籍所在地 户籍地址 经常居住地 经营场所 营业场所 营业地 注册地 注册地址 地址"
-)
+_ADDRESSES = """
+住所地 住所 住址 现住址 现住地 户籍地 户籍所在地 户籍地址 经常居住地 经营场所 营业场所 营业地
+注册地 注册地址 地址
+"""
 _CERTIFICATES = "公民身份号码 公民身份证号码 身份证号码 身份证号 统一社会信用代码 组织机构代码"
-_ENDINGS = (
-    "公司|集团|厂|银行|分行|支行|政府|委员会|大学|学院|学校|中学|小学|幼儿园|医院|卫生院|研究院|检察院|中心|指挥部|合伙企业"
-    r"|\(有限合伙\)|\(普通合伙\)|局|厅|法院|事务所|派出所|研究所|交易所|合作社|联社|信用社|旅行社|报社|出版社|商店|饭店|酒店"
-    r"|商行|车行|经营部|营业部|门市部|项目部|分部|工作室|协会|商会|学会|基金会|居委会|村委会|管委会|工会|小组|大队|支队|总队"
-    r"|管理处|办事处|办公室|图书馆|宾馆|农场|林场|市场|商场|超市|酒楼|餐厅|家具城|加工坊"
-)
-#: Characters and words that a clause has and a name has not.
-_CLAUSE = (
-    "原告|被告|上诉人|申请人|第三人|本院|法庭|[未与]|应[当于在]|将于|向[本原被法]|对[此原被]|经[本审传]|因[本此]|认为|诉称|辩称"
-    "|提交|提出|支付"
-)
-_GAP = r"[^\S\n\t]*"
-_HAN = "[\u4e00-\u9fff]"
 
 
 def _spaced(words: Iterable[str]) -> str:
@@ -60,36 +56,22 @@ def _spaced(words: Iterable[str]) -> str:
     longest_first = sorted(words, key=lambda word: (-len(word), word))
     # 被告人民医院 is no 被告人.
     return "|".join(
-        _GAP.join(word) + ("(?!民)" if word.endswith("人") else "") for word in longest_first
+        GAP.join(word) + ("(?!民)" if word.endswith("人") else "") for word in longest_first
     )
 
 
-_end = rf"(?={_GAP}(?:[,、。;(\n\t]|\Z)|\s{{2}})"
-#: Words that begin as names do.
-_NO_NAMES = "方称|方认|方辩|方诉|付款|付清|管理|于[是此次该其]|常年|任何|安排|单独|路过|应当"
-#: Patterns of the name of a person, and of an organisation.
-PERSON = (
-    rf"(?!{_NO_NAMES})(?:(?:{'|'.join(DOUBLE)}){_HAN}{{1,2}}"
-    rf"|[{FREQUENT}{RARER}](?:{_HAN}{{1,2}}|{_GAP}{_HAN}|[某x×*]{{1,2}}[甲乙丙丁\d]?)"
-    rf"|{_HAN}{{1,6}}·{_HAN}{{1,8}}(?:·{_HAN}{{1,8}})?)"
-)
-#: A name of no known surname, by what is told of a person behind it.
-_told = (
-    rf"{_HAN}{{2,4}}(?=,{_GAP}(?:男|女|该|系|董事|总经理|经理|执行|行长|局长|院长|厂长|校长|主任|{_HAN}{{2,20}}律师事务所))"
-)
-ORGANISATION = (
-    rf"(?:(?!{_CLAUSE})[\u4e00-\u9fffa-z0-9&·.\-]|\({_HAN}{{1,8}}\)){{2,50}}?(?:{_ENDINGS})"
-)
+_end = rf"(?={GAP}(?:[,、。;(\n\t]|\Z)|\s{{2}})"
 _role = re.compile(
-    rf"^{_GAP}(?P<words>{_spaced(LISTED_ROLES)})"
-    rf"(?:{_GAP}[一二三四五六七八九十\d](?={_GAP}\S))??{_GAP}(?:\((?P<qualifier>[^()\n]{{1,30}})\))?"
-    rf"{_GAP}(?::{_GAP}(?P<named>[^,。;、(\n]*)|(?P<value>{PERSON}|{_told}|{ORGANISATION}){_end})"
+    rf"^{GAP}(?P<words>{_spaced(LISTED_ROLES)})"
+    rf"(?:{GAP}[一二三四五六七八九十\d](?={GAP}\S))??{GAP}(?:\((?P<qualifier>[^()\n]{{1,30}})\))?"
+    rf"{GAP}(?::{GAP}(?P<named>[^,。;、(\n]*)|(?P<value>{PERSON}|{TOLD_PERSON}|{ORGANISATION}){_end})"
     # Those who sign have a line of their own, and any name.
-    rf"|^{_GAP}(?P<signed>{_spaced(_COURT.split())})[^\S\n]+(?P<name>{_HAN}(?:{_GAP}{_HAN}){{1,3}}){_GAP}$",
+    rf"|^{GAP}(?P<signed>{_spaced(_COURT.split())})[^\S\n]+"
+    rf"(?P<name>{HAN}(?:{GAP}{HAN}){{1,3}}){GAP}$",
     re.MULTILINE,
 )
 _detail = re.compile(
-    rf",{_GAP}(?:(?P<live>(?:现|户籍)?住)(?![所址])(?=[^,。;\n]{{1,12}}[省市县区州盟旗镇乡村])"
+    rf",{GAP}(?:(?P<live>(?:现|户籍)?住)(?![所址])(?=[^,。;\n]{{1,12}}[省市县区州盟旗镇乡村])"
     rf"|(?P<words>{_spaced(_ADDRESSES.split())})(?=[^:,。;\n]{{4}})"
     rf"|(?P<number>{_spaced(_CERTIFICATES.split())})(?=[0-9x*]{{8}}))(?P<value>[^,。;(\n]+)"
 )
@@ -111,7 +93,7 @@ class BareLabel(NamedTuple):
 
 
 def is_role(label: str) -> bool:
-    """Whether a label, folded and without blanks, is one that several may bear, each in its line."""
+    """Whether a label, folded and without blanks, is one that several may bear."""
     return label in LISTED_ROLES or is_party(label)
 
 
@@ -135,6 +117,7 @@ def _find(folded: str) -> Iterator[BareLabel]:
                 words, qualifier = (_blanks.sub("", role[n] or "") for n in (label, "qualifier"))
                 yield BareLabel(role.start(label), *role.span(value), words, qualifier)
         line_end = folded.find("\n", role.end())
-        for detail in _detail.finditer(folded, role.end(), line_end if line_end >= 0 else len(folded)):
+        until = line_end if line_end >= 0 else len(folded)
+        for detail in _detail.finditer(folded, role.end(), until):
             words = detail["words"] or detail["number"] or _LIVES[detail["live"]]
             yield BareLabel(detail.start() + 1, *detail.span("value"), words, "")

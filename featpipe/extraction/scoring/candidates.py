@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
-from featpipe.extraction.scoring.case_phrases import find_phrases
 from featpipe.extraction.scoring.context import CLOSING_BRACKET
 from featpipe.extraction.scoring.labels import NOTHING, form_marks, labelled_values
 from featpipe.extraction.scoring.party_details import ROLES, labelled_in_blocks
+from featpipe.extraction.scoring.phrases import find_phrases
 from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
 
@@ -275,7 +275,7 @@ class Boundaries:
         return self._whole(features, Candidates.gathered(parts))
 
     def _whole(self, features: PageFeatures, found: Candidates) -> Candidates:
-        """Without words for "none", parts of codes, boxes, several cells, and dates and the like."""
+        """Without words for "none", headers, parts of codes, boxes, several cells, and dates."""
         start, end = features.tokens.start[found.first], features.tokens.end[found.last - 1]
         is_shape = (found.origin & SHAPE) > 0
         # The shape of an amount may hold digits that are joined to a code's: 3-5.

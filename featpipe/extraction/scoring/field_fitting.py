@@ -163,9 +163,7 @@ def rows_of_samples(
     return [prepared.rows for prepared in _prepare(samples, _learn(samples, kind), aliases)]
 
 
-def _learn(
-    samples: Sequence[Sample], kind: FieldType, names: tuple[str, ...] = ()
-) -> Boundaries:
+def _learn(samples: Sequence[Sample], kind: FieldType, names: tuple[str, ...] = ()) -> Boundaries:
     known = {fold(value) for sample in samples for value in sample.values}
     return learn_boundaries(kind, [(s.features, s.spans) for s in samples], known, names)
 

@@ -74,7 +74,9 @@ def _with_synonyms(features: PageFeatures, found: Candidates, names: Sequence[st
     ]
     if not related:
         return own
-    return np.maximum(own, _columns_of(features, found, related, are_own=False) * (_RELATED, 1.0, _RELATED))
+    return np.maximum(
+        own, _columns_of(features, found, related, are_own=False) * (_RELATED, 1.0, _RELATED)
+    )
 
 
 def _columns_of(

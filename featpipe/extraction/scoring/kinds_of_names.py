@@ -1,7 +1,7 @@
 """The type that a field's name tells, where there is neither a sample nor a type: 押金 is money.
 
-Names whose values have several forms are left out: a 违约金 is an amount or a share, a 期限 a number of
-months or two dates.
+Names whose values have several forms are left out: a 违约金 is an amount or a share, a 期限 a
+number of months or two dates.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.values.values import FieldType
 
+_MONEY = (
+    "金额|价款|总价|单价|价格|合同价|中标价|租金|押金|定金|订金|工资|薪资|保证金|注册资本|总额|余额|预付款|本金"
+    "|罚金|受理费|保全费|服务费|管理费|物业费|设计费|运费|保险费|保费"
+    "|(?:total |^)(?:amount|price|fee|rent|salary|deposit)"
+)
 _ENDINGS: tuple[tuple[FieldType, str], ...] = (
-    (
-        "money",
-        "金额|价款|总价|单价|价格|合同价|中标价|租金|押金|定金|订金|工资|薪资|保证金|注册资本|总额|余额|预付款|本金|罚金"
-        "|受理费|保全费|服务费|管理费|物业费|设计费|运费|保险费|保费|(?:total |^)(?:amount|price|fee|rent|salary|deposit)",
-    ),
-    ("date", "日期|[到交起止报截付还生收受立判签发]\\w{0,3}日|基准日|(?: |^)date"),
+    ("money", _MONEY),
+    ("date", r"日期|[到交起止报截付还生收受立判签发]\w{0,3}日|基准日|(?: |^)date"),
     ("percent", "比例|利率|税率|费率|折扣率"),
     ("phone", "电话|电话号码|手机|手机号|手机号码|传真|(?: |^)(?:phone|telephone|fax)"),
     ("email", "邮箱|邮箱地址|电子邮件|(?: |^)e-?mail"),

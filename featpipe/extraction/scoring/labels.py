@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.extraction.scoring.bare_labels import ORGANISATION, PERSON, find_bare_labels
-from featpipe.extraction.scoring.case_phrases import find_phrases
+from featpipe.extraction.scoring.bare_labels import find_bare_labels
+from featpipe.extraction.scoring.name_patterns import GAP, ORGANISATION, PERSON
+from featpipe.extraction.scoring.phrases import find_phrases
 from featpipe.extraction.scoring.synonyms import OWN_NAMES, is_party
 from featpipe.extraction.values.text import fold, fold_width
 
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 200
 _MOST_ENDS = 6
-#: Blanks of one line.
-_GAP = r"[^\S\n\t]*"
-_QUALIFIER = rf"(?:{_GAP}\([^()\n]{{1,30}}\))?"
+_QUALIFIER = rf"(?:{GAP}\([^()\n]{{1,30}}\))?"
 #: Cells between a party's and that of its name.
 _OWN = rf"(?:{'|'.join(sorted(OWN_NAMES))})"
 _value = re.compile(rf"[^\n\t;。]{{1,{_LONGEST}}}")
@@ -37,28 +36,30 @@ _next_label = re.compile(
 )
 _end = re.compile(r"[,(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{2,}|\Z")
 #: A place for a seal or a signature is no value.
-_SEAL = rf"(?:{_GAP}\([^()\n]{{0,6}}(?:章|签字|签名|手印)[^()\n]{{0,6}}\))"
+_SEAL = rf"(?:{GAP}\([^()\n]{{0,6}}(?:章|签字|签名|手印)[^()\n]{{0,6}}\))"
+#: One before a value; not before the next label.
+_SEAL_FIRST = rf"(?:{_SEAL}(?!{GAP}[^\s:,。;]{{1,12}}(?:\([^()\n]{{1,30}}\))?{GAP}:))?"
 #: The name of a person or an organisation, and a remark behind it that is no part of it.
 _named = re.compile(
-    rf"(?:{PERSON}|{ORGANISATION})(?={_GAP}(?:,|\((?!(?:有限|普通|特殊普通)合伙)|先生|女士))"
+    rf"(?:{PERSON}|{ORGANISATION})(?={GAP}(?:,|\((?!(?:有限|普通|特殊普通)合伙)|先生|女士))"
 )
 _sealed = re.compile(rf"{_SEAL}[^\S\n]*(?:\s|\Z)")
 _box = re.compile(r"(?:[□☐][^\n。;☑☒■✓√]{0,40})*[☑☒■✓√]\s*(?=[^\s□☐])")
 _form = re.compile(r"[□☐☑☒]|_(?=[_\s]|\Z)|(?<=[\s_:])_")
 #: What joins a name to its value in a sentence, or makes a longer label of it.
 _states = re.compile(
-    r"(?:名称|单位)?[^\S\n]*(?:[是为系]|名称\s*:|合计|共计|总计|(?=(?:自|人民币)?[\d¥])|(?<=\s)(?=[^\s:]))"
-    r"[^\S\n]*(?=[^\s:])(?!约)"
+    r"(?:名称|单位)?[^\S\n]*(?:[是为系]|名称\s*:|合计|共计|总计|(?=(?:自|人民币)?[\d¥])"
+    r"|(?<=\s)(?=[^\s:]))[^\S\n]*(?=[^\s:])(?!约)"
 )
 #: So of synonyms: what is an amount or a date, a sentence says of many.
-_states_name = re.compile(
-    r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?=[^\s:\d¥])(?!人民币|约)"
+_states_name = re.compile(r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?=[^\s:\d¥])(?!人民币|约)")
+_prefix = re.compile(
+    r"(?:人民币|自)[^\S\n_]*_*[^\S\n]*(?=[\d¥一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾])"
 )
-_prefix = re.compile(r"(?:人民币|自)[^\S\n_]*_*[^\S\n]*(?=[\d¥一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾])")
-_item = re.compile(rf"{_GAP}、{_GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})")
+_item = re.compile(rf"{GAP}、{GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})")
 #: Words in the place of a value that say there is none.
 NOTHING = ("无", "暂无", "没有", "不适用", "不涉及", "n/a", "none", "nil")
-_nothing = re.compile(rf"[:\t]{_GAP}(?P<word>{'|'.join(NOTHING)}){_GAP}(?=[\n\t,;。]|\Z)")
+_nothing = re.compile(rf"[:\t]{GAP}(?P<word>{'|'.join(NOTHING)}){GAP}(?=[\n\t,;。]|\Z)")
 
 
 def find_nothing(folded: str) -> list[int]:
@@ -86,18 +87,19 @@ class _Label(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _label(alias: str) -> _Label:
-    name = _GAP.join(map(re.escape, re.sub(r"\s+", "", alias)))
-    number = rf"(?:{_GAP}(?:[一二三四五六七八九十]|\d{{1,2}}))?" if is_party(alias) else ""
+    name = GAP.join(map(re.escape, re.sub(r"\s+", "", alias)))
+    number = rf"(?:{GAP}(?:[一二三四五六七八九十]|\d{{1,2}}))?" if is_party(alias) else ""
     return _Label(
         re.compile(name),
         re.compile(
-            rf"(?:(?<![^\W_]){name}{number}{_QUALIFIER}|(?<=\(){name}[^()\n]{{0,20}}\)){_GAP}[是为]?{_GAP}"
-            rf"(?::|(?=__)){_SEAL}?{_GAP}(?:\n\s*(?=[^\n:]*(?:\n|\Z)))?(?:_+{_GAP})?(?=[^\s:])"
+            rf"(?:(?<![^\W_]){name}{number}{_QUALIFIER}|(?<=\(){name}[^()\n]{{0,20}}\))"
+            rf"{GAP}[是为]?{GAP}(?::|(?=__)){_SEAL_FIRST}{GAP}(?:\n\s*(?=[^\n:]*(?:\n|\Z)))?"
+            rf"(?:_+{GAP})?(?=[^\s:])(?!{_SEAL})"
         ),
         re.compile(
-            rf"{name}{_QUALIFIER}{_GAP}(?:\t(?:{_OWN}{_GAP}\t)?|(?P<line>\n+)"
+            rf"{name}{_QUALIFIER}{GAP}(?:\t(?:{_OWN}{GAP}\t)?|(?P<line>\n+)"
             rf"|(?<=\s\s)(?!\S[^\n]*\S[^\S\n]{{2}}))"
-            rf"{_GAP}(?=[^\s:])(?=[^\n\t:]*(?:[\n\t]|\Z))"
+            rf"{GAP}(?=[^\s:])(?=[^\n\t:]*(?:[\n\t]|\Z))"
         ),
     )
 

@@ -161,7 +161,7 @@ class _Seen:
         return np.array(sorted(set[int]().union(*self.parties)), np.int64)
 
     def usual_roles(self, names: Sequence[str]) -> Ints:
-        """The labels of the role that a field is named after, and those that its values stand behind."""
+        """The labels of the role that a field is named after, and those of its values."""
         named = roles_named(names)
         return np.union1d(named, np.array(sorted(self.labels), np.int64)) if len(named) else named
 

@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
 
-#: Of a value and another: whether one list joins them, or one role that labels give to both; the share of the tokens before both, and
-#: behind both, that are equal; whether both are entities of one label, or have the shape of the
-#: field's type; how far one is longer, up to 1 for e times as long. All in [0, 1].
+#: Of a value and another: whether one list joins them, or one role that labels give to both; the
+#: share of the tokens before both, and behind both, that are equal; whether both are entities of
+#: one label, or have the shape of the field's type; how far one is longer, up to 1 for e times as
+#: long. All in [0, 1].
 PARALLEL = ("listed", "left like", "right like", "same kind", "length unlike")
 _LISTED, _KIND, _LENGTH = map(PARALLEL.index, ("listed", "same kind", "length unlike"))
 #: Terms of the log odds that a value is one beside others, and their weights: its own log odds,

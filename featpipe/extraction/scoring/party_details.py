@@ -72,7 +72,11 @@ def roles_named(names: Sequence[str]) -> Ints:
     """Hashes of the labels of the role that fields of these names ask for, as 原告律师 does."""
     asked = {one for name in names for one in (name, *(party_and_rest(name) or ())[1:])}
     known = {other for one in asked for other in (one, *synonyms_of((one,)))}
-    return hashes_of(map(fold, known)) if any(map(LISTED_ROLES.__contains__, known)) else np.empty(0, np.int64)
+    return (
+        hashes_of(map(fold, known))
+        if any(map(LISTED_ROLES.__contains__, known))
+        else np.empty(0, np.int64)
+    )
 
 
 @lru_cache(maxsize=1024)

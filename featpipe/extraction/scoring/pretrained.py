@@ -168,7 +168,7 @@ def shipped_fields() -> PretrainedFields:
 def kind_of_values(
     values: Sequence[tuple[PageFeatures, str]], names: Sequence[str], pretrained: PretrainedFields
 ) -> FieldType:
-    """The type of a field: of its samples' values; without any, of the pretrained field or the name.
+    """The type of a field: of its samples' values, else of the pretrained field or the name.
 
     Args:
         values: each with the document it was taken from.

@@ -16,8 +16,8 @@ from zlib import crc32
 import numpy as np
 
 from featpipe.extraction.scoring.bare_labels import is_role
-from featpipe.extraction.scoring.case_phrases import find_phrases
 from featpipe.extraction.scoring.party_blocks import party_blocks
+from featpipe.extraction.scoring.phrases import find_phrases
 from featpipe.extraction.scoring.synonyms import is_party, without_ordinal
 from featpipe.extraction.scoring.table_headers import as_label
 from featpipe.extraction.scoring.token_labels import find_labels
@@ -50,7 +50,9 @@ if TYPE_CHECKING:
 
 #: Characters of a party's name and of the brackets behind it.
 _LONGEST_NAME = 100
-_short_name = re.compile(r"\((?:以下)?(?:简称|统称|称|下称)为?:?\s*\"?(?P<words>[^()\"\n]{1,12})\"?\)")
+_short_name = re.compile(
+    r"\((?:以下)?(?:简称|统称|称|下称)为?:?\s*\"?(?P<words>[^()\"\n]{1,12})\"?\)"
+)
 _APOSTROPHE, _NEWLINE = map(ord, "'\n")
 
 
@@ -243,10 +245,12 @@ def _labels(
             if words:
                 codes[label.colon : label.until] = hash_of(words)
                 texts[hash_of(words)] = words
+    begins = {label.value for label in found}
     for phrase in find_phrases(folded):
-        low, high = np.searchsorted(start, (phrase.start, phrase.end))
-        labels[low:high] = hash_of(phrase.words)
-        texts[hash_of(phrase.words)] = phrase.words
+        low, high = np.searchsorted(start, (phrase.start, phrase.end)).tolist()
+        if low not in begins:
+            labels[low:high] = hash_of(phrase.words)
+            texts[hash_of(phrase.words)] = phrase.words
     for header in page.headers:
         low, high = np.searchsorted(start, (header.start, header.end))
         words = as_label(header.label)
@@ -270,7 +274,7 @@ def _parties(page: Page, blocks: Iterable[tuple[int, int, str]], start: Ints) ->
 
 
 def _other_names(labels: Sequence[Label], folded: str, start: Ints) -> Ints:
-    """Pairs of names (n, 2) of parties by the brackets behind their labels, and behind their values."""
+    """Pairs of names (n, 2) of parties, by brackets behind their labels and their values."""
     pairs = set()
     for label in labels:
         if not is_party(label.words) or label.value >= len(start):

@@ -1,0 +1,171 @@
+"""Phrases that hold a value without any label, and what a label would call each.
+
+A judgment's heading names the court, the kind of document and the case number; one sentence the
+cause (原告张三与被告李四 *借款合同纠纷* 一案) and the day of filing (于 *2021年3月1日* 立案); the
+end the fees and, beside the names of the judges, the date. A contract says who its parties are in a
+sentence (*X公司*（以下简称“甲方”）), and when it was signed. Other documents end with their date.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from featpipe.extraction.scoring.bare_labels import find_bearers
+from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
+from featpipe.extraction.scoring.synonyms import is_party
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Characters at the beginning that a heading is among, and at the end that a date is among.
+_HEAD, _TAIL = 300, 400
+#: Most characters of a sentence before 一案 that are searched for its parties, and of a cause.
+_LONGEST_SENTENCE, _LONGEST_CAUSE = 600, 40
+_NUMERAL = r"[〇零○o一二三四五六七八九十\d]"
+_DATE = rf"(?:\d{{4}}|{_NUMERAL}{{4}})年{GAP}{_NUMERAL}{{1,3}}月{GAP}{_NUMERAL}{{1,3}}日"
+_judgment = re.compile(rf"{HAN}{{0,8}}(?:判决书|裁定书|调解书|决定书|裁决书|支付令)$")
+_contract = re.compile(r"(?:合同|协议|合同书|协议书|备忘录)(?:\([^()]{0,20}\))?$", re.MULTILINE)
+_notice = re.compile(r"公告(?:\([^()]{0,20}\))?$", re.MULTILINE)
+_court = re.compile(rf"{HAN}{{2,30}}?(?:法院|法庭|仲裁委员会)(?!{GAP}[,。;:、])")
+_number = re.compile(
+    rf"{HAN}{{2,12}}字?\(\d{{4}}\)第\d{{1,6}}号"
+    rf"|\(\d{{4}}\){HAN}[\u4e00-\u9fff\d]{{0,12}}(?:字第|第)?\d{{1,6}}(?:-\d{{1,2}})?号"
+    r"(?:之[一二三四五六七八九十]{1,2})?"
+)
+_appealed = re.compile(
+    rf"不服(?P<court>{HAN}{{2,25}}?法院)(?:于{_DATE}作出的)?(?P<number>\(\d{{4}}\)[^,。;\n号]{{4,25}}号)"
+)
+_filed = re.compile(rf"于(?P<value>{_DATE})(?:依法|予以|决定|登记|审查)*(?:立案|受理|收案)")
+_heard = re.compile(rf"于(?P<value>{_DATE})(?:在[^,。;\n]{{2,20}})?(?:依法|不?公开|第.次)*开庭")
+_crime = re.compile(rf"犯(?P<value>(?:{HAN}|[、()]){{2,30}}?罪)(?=一案|[,、。;(])")
+_fee = re.compile(
+    r"(?P<words>案件受理费|案件申请费|财产保全费|诉讼保全费|保全申请费|受理费|申请费|保全费|公告费|鉴定费)"
+    r"(?:人民币|共计|合计|减半收取|减半|各|计|为|共)*(?P<value>[\d,.]+[万亿]?元)"
+)
+#: Between the last party and the cause.
+_joint = re.compile(r"(?:\([^()\n]*\)|之间的?|双方|因|的|关于|等人?|犯)*")
+_no_cause = re.compile(r"[,:;。\n]|原告|被告|上诉人|申请人|第三人")
+_dated = re.compile(rf"^{GAP}(?P<value>{_DATE}){GAP}$", re.MULTILINE)
+_signed = re.compile(
+    rf"于{GAP}(?P<value>{_DATE})(?:由双方)?(?:在[^,。;\n]{{2,20}})?(?:正式|共同)?(?:签订|签署|订立)"
+)
+_signature = re.compile(
+    rf"^(?:[^\n]*\s)?(?:(?:签[订署约]?)?(?:日期|时间|日))?{GAP}:?{GAP}"
+    rf"(?P<value>{_DATE}|\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}){GAP}(?:\s\s[^\n]*)?$",
+    re.MULTILINE,
+)
+_coded = re.compile(rf"^{GAP}编{GAP}号{GAP}:{GAP}(?P<value>\S+){GAP}$", re.MULTILINE)
+_decided = re.compile(rf"(?:由|向|提交)(?P<value>{HAN}{{2,25}}(?P<words>法院|仲裁委员会|仲裁院))")
+#: What fields call who decides about a contract.
+_DECIDES = {"法院": "管辖法院", "仲裁委员会": "仲裁机构", "仲裁院": "仲裁机构"}
+_called = re.compile(
+    rf"(?<![\u4e00-\u9fffa-z0-9])(?:(?:本合同|本协议)?由|与|和|及)?(?P<value>{PERSON}|{ORGANISATION})"
+    rf"{GAP}\((?:以下)?(?:简称|统称|称|下称)为?:?\"?(?P<words>{HAN}{{2,6}})\"?\)"
+)
+
+
+class Phrase(NamedTuple):
+    """A place, in characters (half-open), and what a label would call it."""
+
+    start: int
+    end: int
+    words: str
+
+
+@lru_cache(maxsize=8)
+def find_phrases(folded: str) -> tuple[Phrase, ...]:
+    """Those of a text after :func:`featpipe.extraction.values.text.fold_width`, in order."""
+    head = folded[:_HEAD]
+    titles = "\n".join("".join(line.split()) for line in head.splitlines())
+    kind = _kind_of(head)
+    if kind is not None:
+        found = {kind, *_of_heading(head), *_of_case(folded)}
+    elif _notice.search(titles):
+        found = {*_last_date(folded, "公告日期")}
+    elif _contract.search(titles):
+        found = {*_of_contract(folded)}
+    else:
+        found = {*_last_date(folded, "落款日期")}
+    return tuple(sorted(found))
+
+
+def _kind_of(head: str) -> Phrase | None:
+    """The kind of document, however it is spaced: 民 事 判 决 书; None for no judgment."""
+    at = 0
+    for line in head.splitlines(keepends=True):
+        places = [n for n, character in enumerate(line) if not character.isspace()]
+        found = _judgment.search("".join(line[n] for n in places))
+        if found:
+            court = _court.match(found[0])  # X法院民事判决书 in one line
+            first = found.start() + (court.end() if court else 0)
+            return Phrase(at + places[first], at + places[found.end() - 1] + 1, "文书类型")
+        at += len(line)
+    return None
+
+
+def _of_heading(head: str) -> Iterator[Phrase]:
+    at = 0
+    for line in head.splitlines(keepends=True):
+        court = _court.match(line, len(line) - len(line.lstrip()))
+        if court:
+            yield Phrase(at + court.start(), at + court.end(), "法院")
+            break
+        at += len(line)
+    number = _number.search(head)
+    if number:
+        yield Phrase(*number.span(), "案号")
+
+
+def _of_case(folded: str) -> Iterator[Phrase]:
+    yield from _causes(folded)
+    for appealed in _appealed.finditer(folded):
+        yield Phrase(*appealed.span("court"), "原审法院")
+        yield Phrase(*appealed.span("number"), "原审案号")
+    for pattern, words in ((_filed, "立案日期"), (_heard, "开庭日期"), (_crime, "罪名")):
+        yield from (Phrase(*match.span("value"), words) for match in pattern.finditer(folded))
+    yield from (Phrase(*fee.span("value"), fee["words"]) for fee in _fee.finditer(folded))
+    dates = list(_dated.finditer(folded))
+    if dates:
+        yield Phrase(*dates[-1].span("value"), "判决日期")
+
+
+def _causes(folded: str) -> Iterator[Phrase]:
+    """What stands between the last party of a sentence and 一案."""
+    names = find_bearers(folded)
+    for match in re.finditer("一案", folded):
+        end = match.start()
+        low = max(end - _LONGEST_SENTENCE, *(folded.rfind(mark, 0, end) for mark in "。\n"), 0)
+        places = [(folded.rfind(name, low, end), len(name)) for name in names]
+        behind = max((at + length for at, length in places if at >= 0), default=None)
+        joint = None if behind is None else _joint.match(folded, behind, end)
+        if joint is None:
+            continue
+        cause = folded[joint.end() : end]
+        if 2 <= len(cause.strip()) <= _LONGEST_CAUSE and not _no_cause.search(cause):
+            yield Phrase(joint.end(), end, "案由")
+
+
+def _of_contract(folded: str) -> Iterator[Phrase]:
+    """Who the parties are, its number, when it was signed, and who decides about it."""
+    signed = _signed.search(folded)
+    if signed:
+        yield Phrase(*signed.span("value"), "签订日期")
+    else:
+        yield from _last_date(folded, "签订日期")
+    coded = _coded.search(folded[:_HEAD])
+    if coded:
+        yield Phrase(*coded.span("value"), "合同编号")
+    for named in _decided.finditer(folded):
+        yield Phrase(*named.span("value"), _DECIDES[named["words"]])
+    for called in _called.finditer(folded):
+        if is_party(called["words"]):
+            yield Phrase(*called.span("value"), called["words"])
+
+
+def _last_date(folded: str, words: str) -> Iterator[Phrase]:
+    """The date that stands alone near the end of a document."""
+    found = list(_signature.finditer(folded, max(len(folded) - _TAIL, 0)))
+    if found:
+        yield Phrase(*found[-1].span("value"), words)

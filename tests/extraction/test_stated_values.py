@@ -1,0 +1,123 @@
+"""Values that forms and sentences state, without any sample. Oracle: the values as written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featpipe import Extractor, FieldSpec, Template
+from featpipe.extraction.scoring.features import PageFeatures
+from featpipe.extraction.scoring.kinds_of_names import kind_of_names
+from featpipe.extraction.scoring.labels import form_marks, labelled_values, stated_starts
+from featpipe.extraction.scoring.page import LabelledSpan, page_of_text
+from featpipe.extraction.values.text import fold_width
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("出租方（甲方）___李四___  身份证号___330203___", "甲方", "李四"),
+        ("乙方（劳动者）姓名：_王芳_", "姓名", "王芳"),
+        ("合同编号    HT-001", "合同编号", "HT-001"),
+        ("    户  名  宁波华信贸易有限公司\n", "户名", "宁波华信贸易有限公司"),
+        ("保证人：（签字）王芳", "保证人", "王芳"),
+        ("担保人：王芳(签字按印)", "担保人", "王芳"),
+        ("租赁用途：□商业 ☑居住 □办公", "租赁用途", "居住"),
+        ("项目经理：王芳（一级建造师），电话", "项目经理", "王芳"),
+        ("收货人（经手人：王芳）签字", "经手人", "王芳"),
+        ("联 系 人：王芳　　电　　话：138", "联系人", "王芳"),
+        ("被告二：宁波华信贸易有限公司，住", "被告", "宁波华信贸易有限公司"),
+        ("试用期为三个月。", "试用期", "三个月"),
+    ],
+)
+def test_the_value_of_a_form(text: str, name: str, value: str) -> None:
+    folded = fold_width(text)
+    found = [folded[start:end] for start, end in labelled_values(folded, [name])]
+    assert fold_width(value) in found
+    # Nothing that is no value begins where it begins and ends before it.
+    assert not [one for one in found if fold_width(value).startswith(one) and one != value.lower()]
+
+
+def test_a_list_behind_a_label_has_several_values() -> None:
+    folded = fold_width("保证人：王芳、李明、张建国，电话138")
+    found = {folded[start:end] for start, end in labelled_values(folded, ["保证人"])}
+    assert {"王芳", "李明", "张建国"} <= found
+
+
+def test_a_place_for_a_seal_is_no_value() -> None:
+    folded = fold_width("供方：（公章）        需方：（公章）\n")
+    assert labelled_values(folded, ["供方"]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "behind"),
+    [
+        ("年利率为4.15%", "年利率", "4.15%"),
+        ("押金人民币5000元", "押金", "5000元"),
+        ("运费合计19800元", "运费", "19800元"),
+        ("，法定代表人 王芳，", "法定代表人", "王芳"),
+    ],
+)
+def test_what_a_sentence_states(text: str, name: str, behind: str) -> None:
+    folded = fold_width(text)
+    assert folded.index(behind) in stated_starts(folded, [name])
+
+
+def test_synonyms_state_no_amounts() -> None:
+    assert stated_starts("金额5000元", ["金额"], are_own=False) == []
+    assert stated_starts("需方是王芳", ["需方"], are_own=False) == [3]
+
+
+def test_boxes_and_lines_are_counted_and_codes_are_not() -> None:
+    assert form_marks("a_b")[-1] == 0
+    assert form_marks("__x_")[-1] == 3
+    assert form_marks("☑是 □否")[-1] == 2
+
+
+def test_a_header_is_no_value() -> None:
+    text = "名称\t数量\n钢材\t5吨\n水泥\t7吨\n"
+    headers = tuple(
+        LabelledSpan(text.index(cell), text.index(cell) + len(cell), label)
+        for cell, label in (("钢材", "名称"), ("5吨", "数量"), ("水泥", "名称"), ("7吨", "数量"))
+    )
+    features = PageFeatures(replace(page_of_text(text), headers=headers))
+    start = features.tokens.start
+    heads = {text[start[n]] for n in range(len(start)) if features.is_header[n]}
+    assert heads == set("名称数量")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("押金", "money"), ("合同总金额", "money"), ("Total Amount", "money"), ("签订日期", "date"),
+        ("年利率", "percent"), ("联系电话", "phone"), ("E-mail", "email"), ("乙方账号", "id"),
+        ("租赁期限", "text"), ("违约金", "text"), ("甲方", "text"), ("付款方式", "text"),
+    ],
+)  # fmt: skip
+def test_the_type_that_a_name_tells(name: str, kind: str) -> None:
+    assert kind_of_names([name]) == kind
+
+
+def test_a_contract_is_read_without_samples(cache: Path) -> None:
+    text = (
+        "房 屋 租 赁 合 同\n出租方（甲方）___李四___\n承租方（乙方）___王芳___\n"
+        "一、月租金6,800元，押金人民币13,600元。\n二、租赁用途：□商业 ☑居住 □办公\n"
+        "                    2023年8月9日\n"
+    )
+    wanted = {
+        "甲方": ["李四"],
+        "乙方": ["王芳"],
+        "月租金": ["6,800元"],
+        "押金": ["人民币13,600元"],
+        "租赁用途": ["居住"],
+        "签订日期": ["2023年8月9日"],
+    }
+    template = Template(name="租赁", fields=tuple(FieldSpec(name=name) for name in wanted))
+    with Extractor([template], cache=cache, models={}) as extractor:
+        fields = extractor.extract(text).fields
+    assert {name: [v.text for v in fields[name].values] for name in wanted} == wanted
