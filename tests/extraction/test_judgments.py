@@ -66,10 +66,15 @@ WITH_COLONS = (
 
 
 def values_without_samples(cache: Path, text: str, names: list[str]) -> dict[str, list[str]]:
+    """Values by field, without blanks, in the order of the text."""
     template = Template(name="判决", fields=tuple(FieldSpec(name=name) for name in names))
     with Extractor([template], cache=cache, models={}) as extractor:
         fields = extractor.extract(text).fields
-    return {name: ["".join(value.text.split()) for value in fields[name].values] for name in names}
+    found = {}
+    for name in names:
+        values = sorted(fields[name].values, key=lambda value: value.start)
+        found[name] = ["".join(value.text.split()) for value in values]
+    return found
 
 
 @pytest.mark.parametrize("text", [FIRST, WITH_COLONS], ids=["bare", "colons"])
