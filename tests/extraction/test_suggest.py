@@ -92,8 +92,12 @@ def test_a_template_without_samples_is_suggested_the_commonest_layout(
     home: Path, tmp_path: Path
 ) -> None:
     shutil.copy(home / "c.h5", tmp_path / "c.h5")
-    (tmp_path / "lease.toml").write_text(TEMPLATE.partition("[[samples]]")[0], "utf-8")
+    unsampled = TEMPLATE.partition("[[samples]]")[0]
+    # A name that no document has: where one has it, that one comes first.
+    (tmp_path / "lease.toml").write_text(unsampled.replace("租金", "定金"), "utf-8")
     assert [name[:5] for name in names(tmp_path, 2)] == ["invoi", "lease"]
+    (tmp_path / "lease.toml").write_text(unsampled, "utf-8")
+    assert [name[:5] for name in names(tmp_path, 2)] == ["lease", "invoi"]
 
 
 def test_the_command_prints_what_a_document_stands_for(home: Path) -> None:

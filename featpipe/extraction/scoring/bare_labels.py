@@ -1,9 +1,9 @@
 """Labels without a colon: words that judgments write right before a name or an address.
 
 ``原告张三，男，住杭州市中山路1号。``, ``法定代表人李四，总经理。``,
-``审　判　员　　王五``. Roles begin their line, and the name of a person or an organisation fills the
-place behind them: the sentence 原告张三与被告李四借款合同纠纷一案 begins with none. Addresses and
-numbers of certificates stand behind a comma of such a line.
+``审　判　员　　王五``. Roles begin their line, and the name of a person or an organisation fills
+the place behind them: the sentence 原告张三与被告李四借款合同纠纷一案 begins with none. Addresses
+and numbers of certificates stand behind a comma of such a line.
 """
 
 from __future__ import annotations

@@ -48,10 +48,10 @@ _box = re.compile(r"(?:[□☐][^\n。;☑☒■✓√]{0,40})*[☑☒■✓√]
 _form = re.compile(r"[□☐☑☒]|_(?=[_\s]|\Z)|(?<=[\s_:])_")
 #: What joins a name to its value in a sentence, or makes a longer label of it.
 _states = re.compile(
-    r"(?:名称|单位)?[^\S\n]*(?:[是为系]|名称\s*:|合计|共计|总计|(?=(?:自|人民币)?[\d¥])"
-    r"|(?<=\s)(?=[^\s:]))[^\S\n]*(?=[^\s:])(?!约)"
+    rf"(?:名称|单位)?{GAP}(?:[是为系]|名称\s*:|合计|共计|总计|(?=(?:自|人民币)?[\d¥])"
+    rf"|(?<=[^\S\n\t])(?=[^\s:])){GAP}(?=[^\s:])(?!约)"
 )
-#: So of synonyms: what is an amount or a date, a sentence says of many.
+#: So of synonyms and parties: what is an amount or a date, a sentence says of many.
 _states_name = re.compile(r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?=[^\s:\d¥])(?!人民币|约)")
 _prefix = re.compile(
     r"(?:人民币|自)[^\S\n_]*_*[^\S\n]*(?=[\d¥一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾])"
@@ -151,12 +151,12 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
     Args:
         folded: a text.
         aliases: names to look for.
-        are_own: whether they are the field's; synonyms of those state no amount and no date.
+        are_own: whether they are the field's; their synonyms state no amount and no date.
 
     """
     found: list[int] = []
-    states = _states if are_own else _states_name
     for alias in filter(str.strip, aliases):
+        states = _states if are_own and not is_party(fold(alias)) else _states_name
         for name in _label(fold_width(alias)).name.finditer(folded):
             stated = states.match(folded, name.end())
             if stated is not None and not _is_blank_alone(folded, name, stated):

@@ -289,12 +289,13 @@ def _other_names(labels: Sequence[Label], folded: str, start: Ints) -> Ints:
 
 def _roles(labels: Sequence[Label], party: Ints) -> Ints:
     """Hash of a role, and of the party it is of, at the token behind each label of one."""
+    held = [label for label in labels if label.value < len(party) and is_role(label.words)]
     roles = np.zeros(len(party), np.int64)
-    for label in labels:
-        if label.value < len(party) and is_role(label.words):
-            role = without_ordinal(label.words)
-            is_own = party[label.value] == hash_of(label.words)
-            roles[label.value] = mix(0 if is_own else party[label.value], hash_of(role)) | 1
+    at = np.array([label.value for label in held], np.int64)
+    own = np.array([hash_of(label.words) for label in held], np.int64)
+    named = np.array([hash_of(without_ordinal(label.words)) for label in held], np.int64)
+    # A party's label is of its own block.
+    roles[at] = mix(np.where(party[at] == own, 0, party[at]), named) | 1
     return roles
 
 
