@@ -156,8 +156,11 @@ def of_roles(found: Candidates, features: PageFeatures, roles: Ints) -> Candidat
 
 
 def _are_inside(found: Candidates, names: Candidates, features: PageFeatures) -> Bools:
-    """Whether each candidate (n,) is, or is part of, a place of what some others read."""
-    inside = _places_of(names, features)
+    """Whether each candidate (n,) is, or is part of, a place of what others read up to a mark."""
+    marks = np.append(features.boundaries.marks_before, features.boundaries.marks_before[-1] + 1)
+    first, last = names.first, names.last
+    up_to_mark = (marks[first] == marks[last]) & (marks[last + 1] > marks[last])
+    inside = _places_of(names.where(up_to_mark), features)
     return np.asarray((inside[found.first] > 0) & (inside[found.first] == inside[found.last - 1]))
 
 

@@ -279,8 +279,8 @@ def _other_names(labels: Sequence[Label], folded: str, start: Ints) -> Ints:
     for label in labels:
         if not is_party(label.words) or label.value >= len(start):
             continue
-        line = folded[int(start[label.value]) :][:_LONGEST_NAME].partition("\n")[0]
-        short = _short_name.search(line)
+        begin = int(start[label.value])
+        short = _short_name.search(folded[begin : begin + _LONGEST_NAME].partition("\n")[0])
         for other in (label.qualifier, short["words"] if short else ""):
             if other != label.words and is_party(other):
                 pairs.add((hash_of(label.words), hash_of(other)))
