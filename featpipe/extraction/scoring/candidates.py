@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.bare_labels import find_bare_labels
 from featpipe.extraction.scoring.context import CLOSING_BRACKET
-from featpipe.extraction.scoring.labels import NOTHING, form_marks, labelled_values
+from featpipe.extraction.scoring.labels import (
+    NOTHING,
+    exact_places,
+    has_form_marks,
+    labelled_values,
+)
 from featpipe.extraction.scoring.party_details import ROLES, labelled_in_blocks
-from featpipe.extraction.scoring.phrases import find_phrases
 from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
 
@@ -266,9 +269,7 @@ class Boundaries:
         parts.append((*boundaries.entities, ENTITY))
         if self.kind not in SHAPED:
             parts.append((*boundaries.cells, CELL))
-            places = [(one.value, one.end) for one in find_bare_labels(features.folded)]
-            places += [(one.start, one.end) for one in find_phrases(features.folded)]
-            parts.append((*tokens.spans(places), CELL))
+            parts.append((*tokens.spans(exact_places(features.folded)), CELL))
         spans = [span for known in self.known for span in features.compact.find_all(known, 8)]
         parts.append((*tokens.spans(spans), KNOWN))
         if self.kind not in SHAPED or self.kind == "id":
@@ -292,9 +293,9 @@ class Boundaries:
             keep &= is_shape | (cells[found.first] == cells[found.last])
         if not self.may_cut_codes:
             keep &= ~(is_checked & (features.cuts[start] | features.cuts[end]))
-        if self.known.isdisjoint(fold(cell.label) for cell in features.page.headers):
+        if self.known.isdisjoint(features.header_labels):
             keep &= ~features.is_header[found.first]
-        if not any(form_marks(known)[-1] for known in self.known):
+        if not any(map(has_form_marks, self.known)):
             keep &= features.form_marks[start] == features.form_marks[end]
         if self.kind in AMOUNTS and not self.may_be_no_amount:
             keep &= ~is_no_amount(features, self.kind, start, end, is_shape)

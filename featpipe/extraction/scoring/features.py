@@ -28,7 +28,7 @@ from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
 from featpipe.extraction.values.codes import cut_places, find_codes, places_inside
-from featpipe.extraction.values.text import compact, fold_width, points_of
+from featpipe.extraction.values.text import compact, fold, fold_width, points_of
 from featpipe.extraction.values.values import find_values, read_value
 
 if TYPE_CHECKING:
@@ -202,6 +202,11 @@ class PageFeatures:
             first, last = np.searchsorted(self.tokens.start, (cell.start, cell.end))
             headed[first:last] = True
         return headed
+
+    @cached_property
+    def header_labels(self) -> frozenset[str]:
+        """Headers of tables, as folded values."""
+        return frozenset(map(fold, {cell.label for cell in self.page.headers}))
 
     @cached_property
     def is_header(self) -> Bools:

@@ -74,6 +74,11 @@ def form_marks(folded: str) -> NDArray[np.int64]:
     return np.cumsum(counts)
 
 
+def has_form_marks(folded: str) -> bool:
+    """Whether there is any of them."""
+    return _form.search(folded) is not None
+
+
 class _Label(NamedTuple):
     """A name, however it is spaced; as a label before a colon, and as all of a line or cell.
 
@@ -179,8 +184,7 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
 
     Of a list, A、B、C, each one, too. What a phrase or a label without a colon names has one end.
     """
-    known = {label.value: label.end for label in find_bare_labels(folded)}
-    known |= {phrase.start: phrase.end for phrase in find_phrases(folded)}
+    known = dict(exact_places(folded))
     found: list[tuple[int, int]] = []
     for start in sorted({*labelled_starts(folded, aliases), *stated_starts(folded, aliases)}):
         ends = [known[start]] if start in known else sorted(set(_ends(folded, start)))[:_MOST_ENDS]
@@ -188,6 +192,12 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
         if ends:
             found += _further_items(folded, ends[0])
     return found
+
+
+def exact_places(folded: str) -> list[tuple[int, int]]:
+    """Spans of what phrases, and labels without a colon, name."""
+    places = [(label.value, label.end) for label in find_bare_labels(folded)]
+    return places + [(phrase.start, phrase.end) for phrase in find_phrases(folded)]
 
 
 def _further_items(folded: str, end: int) -> Iterator[tuple[int, int]]:
