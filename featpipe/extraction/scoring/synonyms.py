@@ -181,6 +181,12 @@ _word = re.compile(r"[式案面向针位程]|法(?![定人])")
 OWN_NAMES = frozenset((
     "名称", "姓名", "全称", "单位", "公司", "单位名称", "公司名称", "企业名称", "name",
 ))  # fmt: skip
+#: Names that say what another thing is of, unless they end the name: 项目经理 is no 项目.
+_CARRIERS = frozenset("项目 工程 合同 标的".split())
+#: Ends of names of other things than those that they are of: 合同价格形式 is no 合同价格.
+_other = re.compile(
+    r"(?:方式|形式|方法|条件|条款|依据|范围|内容|经理|主管|负责人|联系人|地点|地址|类型|性质|种类|来源|编号|号码)\Z"
+)
 _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
 
 
@@ -188,8 +194,8 @@ _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
 def synonyms_of(names: tuple[str, ...]) -> tuple[str, ...]:
     """Other names of the thing that a field is named after, none of them given.
 
-    A name that no group has counts as the longest name of a group that it contains: 合同金额上限 as
-    合同金额.
+    A name that no group has counts as the longest name of a group that it contains, the last of
+    those that are as long: 合同金额上限 as 合同金额, 合同登记编号 as 编号.
     """
     found = [other for name in names for group in _groups_of(name) for other in group]
     return tuple(other for other in dict.fromkeys(found) if other not in names)
@@ -240,15 +246,20 @@ def _groups_of(name: str) -> list[tuple[str, ...]]:
     party, rest = _parted(folded)
     if party and rest:
         folded = party if rest in OWN_NAMES else rest
-    inside = [
-        known
-        for group in _GROUPS
-        for known in group
-        if (known == folded if known.isascii() else known in folded)
-    ]
-    longest = max(map(len, inside), default=0)
-    wanted = {known for known in inside if len(known) == longest}
-    return [group for group in _GROUPS if wanted.intersection(group)]
+    ends = {known: end for group in _GROUPS for known in group if (end := _end_in(folded, known))}
+    wanted = max(ends, key=lambda known: (len(known), ends[known]), default="")
+    return [group for group in _GROUPS if wanted in group]
+
+
+def _end_in(name: str, known: str) -> int:
+    """Where a known name ends, at last, in a name that means the same or more; 0 for nowhere."""
+    end = name.rfind(known) + len(known)
+    if known.isascii() or end < len(known):
+        return end * (name == known)
+    is_of_another = known in _CARRIERS or _other.search(name, end)
+    if end < len(name) and (is_of_another or (known.endswith("方") and _word.match(name, end))):
+        return 0
+    return end
 
 
 def _folded(name: str) -> str:
