@@ -47,8 +47,9 @@ from featpipe.extraction.results import FieldResult
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.field_model import FieldModel, Scored, score_fields
+from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.locate import locate_value
-from featpipe.extraction.scoring.page import LabelledSpan, Page, page_of_text, with_vectors
+from featpipe.extraction.scoring.page import Page, page_of_text, with_vectors
 from featpipe.extraction.scoring.pretrained import (
     PretrainedFields,
     kind_of_values,

@@ -33,23 +33,20 @@ def new(sample: str, name: str | None, ocr: bool) -> None:
 
     It names SAMPLE by its whole path, so that it may be kept in any folder.
     """
-    from dataclasses import astuple, replace
-
     from featpipe.documents import LoadLimits, Source, load_document
     from featpipe.extraction.named_documents import read_source
     from featpipe.extraction.samples import draft_template
     from featpipe.extraction.scoring.features import PageFeatures
-    from featpipe.extraction.scoring.page import page_of_text
-    from featpipe.extraction.scoring.table_headers import table_headers
+    from featpipe.extraction.scoring.page import page_of_document
 
     path = Path(sample)
     limits = LoadLimits(use_ocr=ocr)
     data = read_source(Source(str(path), path), limits)
     document = load_document(data, source=str(path), limits=limits)
-    headers = table_headers(document.text, [astuple(table) for table in document.tables])
-    page = replace(page_of_text(document.text, name=path.name), headers=headers)
     whole = str(path.absolute())
-    click.echo(draft_template(PageFeatures(page), name or path.stem, whole), nl=False)
+    click.echo(
+        draft_template(PageFeatures(page_of_document(document)), name or path.stem, whole), nl=False
+    )
 
 
 @template.command("check")

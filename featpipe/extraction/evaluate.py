@@ -8,7 +8,7 @@ not hold counts as missed; the same template, samples and inputs give the same f
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,7 @@ from featpipe.extraction.model_cache import ModelCache
 from featpipe.extraction.results import meaning_of
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.locate import locate_value
-from featpipe.extraction.scoring.page import page_of_text
-from featpipe.extraction.scoring.table_headers import table_headers
+from featpipe.extraction.scoring.page import page_of_document, page_of_text
 from featpipe.extraction.values.values import Value, read_value
 
 if TYPE_CHECKING:
@@ -150,8 +149,7 @@ def _text_sample(template: str, sample: SampleSpec, folder: Path) -> SampleDocum
                 hint="name the cache that holds it: --cache",
             )
         document = load_document(file.read_bytes(), source=name)
-        headers = table_headers(document.text, [astuple(table) for table in document.tables])
-        page = replace(page_of_text(document.text, name=name), headers=headers)
+        page = page_of_document(document)
     return SampleDocument(hash_json([page.text]), lambda: PageFeatures(page))
 
 

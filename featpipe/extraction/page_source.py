@@ -7,7 +7,7 @@ only what the cache lacks is computed, by the models that filled the cache.
 from __future__ import annotations
 
 import json
-from dataclasses import astuple, replace
+from dataclasses import replace
 from os.path import realpath
 from pathlib import Path
 from threading import Lock
@@ -37,9 +37,10 @@ from featpipe.extraction.messages import (
 from featpipe.extraction.missing_inputs import join_missing, missing_of_keys, missing_of_rows
 from featpipe.extraction.named_documents import read_source, stored_or_read
 from featpipe.extraction.scoring.features import PageFeatures
+from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.page import (
-    LabelledSpan,
     Page,
+    page_of_document,
     page_of_text,
     with_vectors,
 )
@@ -213,13 +214,7 @@ class PageSource:
 
     def page_of_document(self, document: Document) -> PageFeatures:
         """A loaded document that is not in the cache."""
-        cut = page_of_text(document.text, name=document.source)
-        page = replace(
-            cut,
-            headers=table_headers(document.text, [astuple(table) for table in document.tables]),
-            printed_pages=tuple((p.number, p.start, p.end) for p in document.pages),
-        )
-        return self._complete(page)
+        return self._complete(page_of_document(document))
 
     def page_of_text(self, text: str, name: str = "") -> PageFeatures:
         """A bare text."""

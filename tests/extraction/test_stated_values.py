@@ -10,8 +10,9 @@ import pytest
 from featpipe import Extractor, FieldSpec, Template
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.kinds_of_names import kind_of_names
+from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.labels import form_marks, labelled_values, stated_starts
-from featpipe.extraction.scoring.page import LabelledSpan, page_of_text
+from featpipe.extraction.scoring.page import page_of_text
 from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:

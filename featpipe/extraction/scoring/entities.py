@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.page import LabelledSpan
+    from featpipe.extraction.scoring.labelled_span import LabelledSpan
     from featpipe.extraction.scoring.tokens import Tokens
 
     Ints = NDArray[np.int64]

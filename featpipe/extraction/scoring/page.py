@@ -5,31 +5,26 @@ A page holds data only. :mod:`featpipe.extraction.scoring.features` derives the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.documents import segment
+from featpipe.extraction.scoring.table_headers import table_headers
 from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from featpipe.documents import Document
+    from featpipe.extraction.scoring.labelled_span import LabelledSpan
+    from featpipe.extraction.scoring.table_headers import Table
+
     Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledSpan:
-    """``text[start:end]`` with an entity's type, or with the header of its table cell."""
-
-    start: int
-    end: int
-    label: str
-    score: float = 1.0
-    party: str = ""
-    """What the party that a table cell is of is called, folded."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +63,7 @@ class Page:
         return max(at, 0)
 
 
-def page_of_text(text: str, *, name: str = "") -> Page:
+def page_of_text(text: str, *, name: str = "", tables: Sequence[Table] = ()) -> Page:
     """A text that is in no cache, segmented here; it has neither vectors nor entities."""
     segments = segment(text)
     return Page(
@@ -77,7 +72,15 @@ def page_of_text(text: str, *, name: str = "") -> Page:
         segments.sentences.astype(np.int64),
         segments.paragraphs.astype(np.int64),
         _words().spans(text).astype(np.int64).reshape(-1, 2),
+        headers=table_headers(text, tables),
     )
+
+
+def page_of_document(document: Document) -> Page:
+    """A loaded document that is in no cache, likewise, with its tables and printed pages."""
+    tables = [astuple(table) for table in document.tables]
+    page = page_of_text(document.text, name=document.source, tables=tables)
+    return replace(page, printed_pages=tuple((p.number, p.start, p.end) for p in document.pages))
 
 
 @cache

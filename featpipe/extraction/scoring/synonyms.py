@@ -182,7 +182,7 @@ OWN_NAMES = frozenset((
     "名称", "姓名", "全称", "单位", "公司", "单位名称", "公司名称", "企业名称", "name",
 ))  # fmt: skip
 #: Names that say what another thing is of, unless they end the name: 项目经理 is no 项目.
-_CARRIERS = frozenset("项目 工程 合同 标的".split())
+_CARRIERS = frozenset(["项目", "工程", "合同", "标的"])
 #: Ends of names of other things than those that they are of: 合同价格形式 is no 合同价格.
 _other = re.compile(
     r"(?:方式|形式|方法|条件|条款|依据|范围|内容|经理|主管|负责人|联系人|地点|地址|类型|性质|种类|来源|编号|号码)\Z"

@@ -12,25 +12,28 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.scoring.page import LabelledSpan
+from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.synonyms import is_known, is_party
+from featpipe.extraction.scoring.text_tables import text_tables
 from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    #: (row, column, start, end, rows spanned, columns spanned) of a table cell.
-    Cell = tuple[int, int, int, int, int, int]
+    from featpipe.extraction.scoring.text_tables import Cell
+
+    #: A table as it is stored: start, end and cells.
+    Table = tuple[int, int, Sequence[Cell]]
 
 _labelled = re.compile(r"[^\s\d:]:\s*\S")
 _in_brackets = re.compile(r"\([^()]*\)")
 
 
-def table_headers(
-    text: str, tables: Iterable[tuple[int, int, Sequence[Cell]]]
-) -> tuple[LabelledSpan, ...]:
-    """The header of every body cell; ``tables`` are stored as (start, end, cells)."""
-    spans = [span for table in tables for span in _Grid.of(text, table[2]).headers()]
+def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...]:
+    """The header of every body cell, of tables that are stored and of those of its lines."""
+    known = [(start, end) for start, end, _ in tables]
+    every = [*tables, *text_tables(text, known)]
+    spans = [span for table in every for span in _Grid.of(text, table[2]).headers()]
     return tuple(sorted(spans, key=lambda span: span.start))
 
 

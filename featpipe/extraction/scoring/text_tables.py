@@ -1,0 +1,97 @@
+"""Tables in plain text: lines of as many cells, parted by tabs or by wide gaps.
+
+::
+
+    序号  货物名称    数量      金额（元）
+    1     控制电缆    5 米          162.50
+    2     铠装电缆    260 米    101,920.00
+
+A table has a row of headers, without digits, and rows below it of as many cells, at least three, one
+of which has digits in each of them: names side by side, as of those who sign, make none. A row of
+fewer or more cells ends it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    #: (row, column, start, end, rows spanned, columns spanned) of a table cell.
+    Cell = tuple[int, int, int, int, int, int]
+    Row = list[tuple[int, int]]
+
+_LEAST_CELLS = 3
+#: Characters of a header.
+_LONGEST_HEADER = 24
+_gap = re.compile(r"[^\S\n]*\t[^\S\n]*|[^\S\n]{2,}")
+_no_header = re.compile(r"[:：。；;]")
+_digit = re.compile(r"\d")
+_in_brackets = re.compile(r"[(（][^()（）]*[)）]")
+
+
+def text_tables(
+    text: str, others: Sequence[tuple[int, int]] = ()
+) -> Iterator[tuple[int, int, list[Cell]]]:
+    """Tables as documents have them, (start, end, cells), in order.
+
+    Args:
+        text: of a document, as it is.
+        others: character spans of its tables that are known already; none is found there.
+
+    """
+    rows: list[Row] = []
+    for row in _rows(text):
+        if rows and (len(row) != len(rows[0]) or _touches(row, others)):
+            yield from _table_of(text, rows)
+            rows = []
+        if len(row) >= _LEAST_CELLS and not _touches(row, others):
+            rows.append(row)
+    yield from _table_of(text, rows)
+
+
+def _rows(text: str) -> Iterator[Row]:
+    """The cells of each line that is not empty."""
+    start = 0
+    for line in text.splitlines(keepends=True):
+        words = line.strip()
+        if words:
+            begin = start + len(line) - len(line.lstrip())
+            yield list(_cells(text, begin, begin + len(words)))
+        start += len(line)
+
+
+def _cells(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    for gap in _gap.finditer(text, start, end):
+        yield start, gap.start()
+        start = gap.end()
+    yield start, end
+
+
+def _touches(row: Row, others: Sequence[tuple[int, int]]) -> bool:
+    return any(start < row[-1][1] and row[0][0] < end for start, end in others)
+
+
+def _table_of(text: str, rows: Sequence[Row]) -> Iterator[tuple[int, int, list[Cell]]]:
+    """The table of some lines of as many cells, from its first row of headers on."""
+    words = [[text[start:end] for start, end in row] for row in rows]
+    for top, heads in enumerate(words[:-1]):
+        if all(map(_may_be_header, heads)) and _has_column_of_digits(words[top + 1 :]):
+            cells = [
+                (number, column, start, end, 1, 1)
+                for number, row in enumerate(rows[top:])
+                for column, (start, end) in enumerate(row)
+            ]
+            yield rows[top][0][0], rows[-1][-1][1], cells
+            return
+
+
+def _may_be_header(words: str) -> bool:
+    own = _in_brackets.sub("", words)
+    return len(words) <= _LONGEST_HEADER and not _no_header.search(words) and not _digit.search(own)
+
+
+def _has_column_of_digits(rows: Sequence[Sequence[str]]) -> bool:
+    return any(all(map(_digit.search, column)) for column in zip(*rows, strict=True))
