@@ -16,6 +16,11 @@ sure (.9 and more) .93 to .98 are right, and .89 to .91 of event sentences, whic
 Offsets learnt from a field's, or a template's, own left-out samples lower it nowhere: a few samples
 tell the share of right values no closer than templates differ in it.
 
+Where nothing but a field's names is known, how the document says them tells: the weights of such
+fields were learnt by ``scripts/eval_without_samples.py`` from written judgments and contracts, and
+from announcements of freezes. Of 30 further documents that nothing was learnt from, the values have
+an expected calibration error of .03 (.17 by the weights above).
+
 Guarantee: in the order of a document's values, confidence never grows.
 """
 
@@ -104,4 +109,37 @@ def confidences_of(
     columns = columns_of(values, rows, measured, probabilities)
     logits = np.einsum("nt,t->n", terms_of(columns), _WEIGHTS) + BIAS
     logits = np.minimum(logits, _SURE + _BEYOND_SURE * (logits - _SURE))
+    return np.asarray(np.minimum.accumulate(sigmoid(logits)))
+
+
+#: Weights of the columns of a field that is known by its names alone.
+UNTAUGHT_TERMS = {
+    "named": 1.5714,
+    "share": 3.1228,
+    "n words": -0.9658,
+    "whole line": 0.7065,
+    "from cell": 0.51,
+}
+UNTAUGHT_BIAS = -0.5562
+_BEHIND_ALIAS, _SHARE = MEASURED.index("behind alias"), VALUE_COLUMNS.index("share")
+_UNTAUGHT_MENTION = [MEASURED.index(name) for name in ("n words", "whole line", "from cell")]
+_UNTAUGHT_WEIGHTS = np.array(list(UNTAUGHT_TERMS.values()))
+#: Of the log odds that a sample has no value, where there are samples.
+_MISSING = next(weight for _, name, weight in TERMS if name == "missing")
+
+
+def untaught_columns_of(rows: Floats, measured: Floats) -> Floats:
+    """Columns (n_values, len(UNTAUGHT_TERMS)); arguments as for :func:`columns_of`.
+
+    The first is whether the label is one of the field's own names.
+    """
+    is_named = measured[:, _BEHIND_ALIAS] >= 1
+    return np.column_stack((is_named, rows[:, _SHARE], measured[:, _UNTAUGHT_MENTION]))
+
+
+def untaught_confidences_of(values: ValueModel, rows: Floats, measured: Floats) -> Floats:
+    """Confidence (n_values,) where names alone tell; arguments as for :func:`columns_of`."""
+    columns = untaught_columns_of(rows, measured)
+    logits = np.einsum("nt,t->n", columns, _UNTAUGHT_WEIGHTS) + UNTAUGHT_BIAS
+    logits += _MISSING * values.evidence.missing
     return np.asarray(np.minimum.accumulate(sigmoid(logits)))

@@ -15,7 +15,7 @@ from featpipe.extraction.scoring.candidates import (
     without_names,
 )
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
-from featpipe.extraction.scoring.confidence import confidences_of
+from featpipe.extraction.scoring.confidence import confidences_of, untaught_confidences_of
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.parallel import (
     LEAST_USUAL,
@@ -131,13 +131,17 @@ class FieldModel:
         is_formed = self.boundaries.pattern is not None or self.boundaries.level is not None
         return not len(self.exemplars) and not is_formed and not self.is_pretrained
 
+    @property
+    def is_unshown(self) -> bool:
+        """Whether it is pretrained, and no sample has shown a value of it."""
+        return self.is_pretrained and not len(self.exemplars)
+
     def first_of(self, probabilities: Floats, confidences: Floats, measured: Floats) -> list[int]:
         """Number of the value to report first, if one is sure enough; arguments as of Scored."""
         is_named = measured[:, _BEHIND_ALIAS] > 0
         is_labelled = (measured[:, _BEHIND_ALIAS] >= 1) & (measured[:, _FROM_LABEL] > 0)
         able = is_named if self.is_untaught else np.ones(len(probabilities), bool)
-        is_unshown = self.is_pretrained and not len(self.exemplars)
-        is_sure = confidences >= (_LEAST_UNSHOWN if is_unshown else LEAST_CONFIDENCE)
+        is_sure = confidences >= (_LEAST_UNSHOWN if self.is_unshown else LEAST_CONFIDENCE)
         is_sure[:1] |= is_labelled[:1] & (probabilities[:1] >= _LEAST_LABELLED)
         return [number for number in np.flatnonzero(able)[:1].tolist() if is_sure[number]]
 
@@ -287,10 +291,24 @@ def _score(
     best = np.array([groups[number].candidate for number in order])
     ranked = tuple(groups[number] for number in order)
     p, values, measured = p[order], values[order], measured[best]
-    confidences = confidences_of(model.values, values, measured, p)
+    confidences = _confidences(model, values, measured, p)
     has_further = model.may_be_many and model.first_of(p, confidences, measured)
     return Scored(
         found, logits, ranked, p, values, hashed.at(best).matrix(), measured,
         parallel_columns(features, found, ranked, p if has_further else np.empty(0)), confidences,
         features.is_headed[found.first[best]],
     )  # fmt: skip
+
+
+def _confidences(
+    model: FieldModel, rows: Floats, measured: Floats, probabilities: Floats
+) -> Floats:
+    """Of all values, likeliest first: by samples, or by how the document names them."""
+    if model.is_untaught:
+        return untaught_confidences_of(model.values, rows, measured)
+    taught = confidences_of(model.values, rows, measured, probabilities)
+    if not model.is_unshown:
+        return taught
+    is_named = measured[:, _BEHIND_ALIAS] >= 1
+    by_name = is_named * untaught_confidences_of(model.values, rows, measured)
+    return np.minimum.accumulate(np.maximum(taught, by_name))

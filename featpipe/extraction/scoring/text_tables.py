@@ -6,9 +6,9 @@
     1     控制电缆    5 米          162.50
     2     铠装电缆    260 米    101,920.00
 
-A table has a row of headers, without digits, and rows below it of as many cells, at least three, one
-of which has digits in each of them: names side by side, as of those who sign, make none. A row of
-fewer or more cells ends it.
+A table has a row of headers, without digits, and rows below it of as many cells, at least three,
+one of which has digits in each of them: names side by side, as of those who sign, make none. A row
+of fewer or more cells ends it.
 """
 
 from __future__ import annotations
