@@ -19,6 +19,28 @@ def test_a_longer_name_counts_as_the_longest_name_inside_it() -> None:
     assert "中标价" not in synonyms_of(("担保金额上限",))
 
 
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("采购方式", "采购方"), ("承包方式", "承包方"), ("项目经理", "项目"), ("项目编号", "项目"),
+        ("合同价格形式", "合同价"), ("合同总价款支付方式", "合同总价款"), ("合同登记编号", "合同"),
+    ],
+)  # fmt: skip
+def test_a_name_is_no_other_name_that_it_begins_with(name: str, of: str) -> None:
+    assert not {*synonyms_of((name,))} & {*synonyms_of((of,))}
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("合同登记编号", "编号"), ("合同总价款支付方式", "支付方式"), ("合作项目", "项目"),
+        ("项目负责人", "负责人"), ("合同金额（元）", "合同金额"), ("租金标准", "租金"),
+    ],
+)  # fmt: skip
+def test_a_name_is_what_it_ends_with_or_measures(name: str, of: str) -> None:
+    assert {*synonyms_of((of,))} - {name} <= {*synonyms_of((name,))}
+
+
 def test_what_is_asked_of_a_party_has_the_synonyms_of_that_alone() -> None:
     assert "联系电话" in synonyms_of(("甲方电话",))
     assert "发包人" not in synonyms_of(("甲方电话",))

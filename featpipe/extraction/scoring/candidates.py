@@ -289,8 +289,7 @@ class Boundaries:
             keep &= ~is_in(start, features.nothing)
         if not self.may_span_cells and self.kind != "clause":
             # 2024年\t3月 has the shape of a date, tabs or not.
-            cells = features.boundaries.cells_before
-            keep &= is_shape | (cells[found.first] == cells[found.last])
+            keep &= is_shape | ~features.boundaries.span_cells(found.first, found.last)
         if not self.may_cut_codes:
             keep &= ~(is_checked & (features.cuts[start] | features.cuts[end]))
         if self.known.isdisjoint(features.header_labels):

@@ -83,6 +83,8 @@ class BoundaryContext:
     """(n_tokens + 1,) running count of marks other than brackets and those inside codes."""
     cells_before: Ints
     """(n_tokens + 1,) running count of the tabs that part the cells of a table."""
+    cell_number: Ints
+    """(n_tokens,) how many cells with headers begin at or before each token."""
     words: Ints
     """(n,) tokens that begin a word and are no mark."""
     entities: tuple[Ints, Ints]
@@ -92,6 +94,12 @@ class BoundaryContext:
     """(n,) tokens behind a stop, a line break, or the number or name of a clause."""
     clause_ends: Ints
     """(n,) tokens (half-open) at a stop or a line break, with its mark."""
+
+    def span_cells(self, first: Ints, last: Ints) -> Bools:
+        """Whether spans of tokens (n,), half-open, go on from one cell to the next."""
+        tabs, number = self.cells_before, self.cell_number
+        is_parted = tabs[first] != tabs[last]
+        return np.asarray(is_parted | (number[first] != number[last - 1]))
 
 
 def make_boundary_context(page: Page, folded: str, tokens: Tokens, cuts: Bools) -> BoundaryContext:
@@ -106,6 +114,7 @@ def make_boundary_context(page: Page, folded: str, tokens: Tokens, cuts: Bools) 
     """
     code, is_mark = tokens.code, tokens.is_mark
     n = len(code)
+    cells = tokens.spans([(span.start, span.end) for span in page.headers])
     none = np.zeros(min(n, 1), np.int64)
     is_bracket = (code == OPENING_BRACKET) | (code == CLOSING_BRACKET)
     pairs = pair_codes(code)
@@ -125,9 +134,10 @@ def make_boundary_context(page: Page, folded: str, tokens: Tokens, cuts: Bools) 
         is_organisation_end=is_in(tokens.end, _organisation_ends(folded)),
         marks_before=np.concatenate(([0], np.cumsum(is_mark & ~is_bracket & ~in_code))),
         cells_before=np.concatenate(([0], np.cumsum(code == _TAB))),
+        cell_number=np.cumsum(np.isin(np.arange(n), cells[0])),
         words=np.flatnonzero(tokens.is_word_start & ~is_mark),
         entities=tokens.spans([(span.start, span.end) for span in page.entities]),
-        cells=tokens.spans([(span.start, span.end) for span in page.headers]),
+        cells=cells,
         clause_starts=_clause_starts(tokens, is_stop),
         clause_ends=_clause_ends(tokens, is_stop),
     )

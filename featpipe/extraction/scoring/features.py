@@ -24,6 +24,7 @@ from featpipe.extraction.scoring.labels import find_nothing, form_marks
 from featpipe.extraction.scoring.lines import Lines
 from featpipe.extraction.scoring.parallel import ListContext
 from featpipe.extraction.scoring.sentence_words import SentenceWords
+from featpipe.extraction.scoring.text_tables import rows_of_cells
 from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
@@ -32,6 +33,8 @@ from featpipe.extraction.values.text import compact, fold, fold_width, points_of
 from featpipe.extraction.values.values import find_values, read_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.context import BoundaryContext, ColumnContext
@@ -49,6 +52,7 @@ _MOST_REPEATS = 12
 _plain_phone = re.compile(r"(?<![\d.])(?:1[3-9]\d{9}|\(?0\d{2,3}\)?[\s-]\d{7,8})(?![\d.])")
 
 _cell = re.compile(r"[^\t\n]+")
+_dashes = re.compile(r"[-—–─/\\]+")
 
 
 class Repeats(NamedTuple):
@@ -204,6 +208,12 @@ class PageFeatures:
         return headed
 
     @cached_property
+    def cell_codes(self) -> Ints:
+        """Codes of the spans that are such a cell, as candidates have them, ascending."""
+        first, last = self.boundaries.cells
+        return np.unique(first << 32 | last)
+
+    @cached_property
     def header_labels(self) -> frozenset[str]:
         """Headers of tables, as folded values."""
         return frozenset(map(fold, {cell.label for cell in self.page.headers}))
@@ -213,16 +223,18 @@ class PageFeatures:
         """Tokens (n_tokens,) in cells that head others."""
         labels = {cell.label.strip() for cell in self.page.headers}
         heads = np.zeros(len(self.tokens), bool)
-        for cell in _cell.finditer(self.page.text) if labels else ():
-            if cell[0].strip() in labels:
-                first, last = np.searchsorted(self.tokens.start, cell.span())
+        for start, end in _cells_of(self.page.text) if labels else ():
+            if self.page.text[start:end].strip() in labels:
+                first, last = np.searchsorted(self.tokens.start, (start, end))
                 heads[first:last] = True
         return heads
 
     @cached_property
     def nothing(self) -> Ints:
-        """Characters at which a word such as 无 fills the place of a value."""
-        return np.array(find_nothing(self.folded), np.int64)
+        """Characters at which a word such as 无, or a dash in a table, fills a value's place."""
+        text, cells = self.page.text, self.page.headers
+        dashes = [one.start for one in cells if _dashes.fullmatch(text, one.start, one.end)]
+        return np.array(find_nothing(self.folded) + dashes, np.int64)
 
     def no_amounts(self, kind: FieldType) -> NoAmounts:
         """What looks like an amount of a type and is none: dates, telephone numbers, codes ..."""
@@ -293,3 +305,9 @@ def _count_repeats(compact: Compact, folded: str) -> Repeats:
 
 def _is_one_letter(neighbours: set[str]) -> bool:
     return len(neighbours) == 1 and next(iter(neighbours)).isalnum()
+
+
+def _cells_of(text: str) -> Iterator[tuple[int, int]]:
+    """Spans of the cells that tabs part, and of those that wide gaps part."""
+    yield from (cell.span() for cell in _cell.finditer(text))
+    yield from (cell for row in rows_of_cells(text) for cell in row)

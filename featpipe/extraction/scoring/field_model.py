@@ -39,6 +39,7 @@ from featpipe.extraction.scoring.similarity import (
     similarity_by_words,
 )
 from featpipe.extraction.scoring.totals import settle_totals
+from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -70,6 +71,8 @@ _FIRST_OF_SEVERAL = 0.7
 #: Least probability of the likeliest value that stands whole behind the field's name and a colon.
 #: Samples of companies make banks and persons less likely, and the label says what they are.
 _LEAST_LABELLED = 0.05
+#: Cells of a column that head a row of sums, folded.
+_TOTALS = frozenset(("合计", "总计", "小计", "共计", "total", "subtotal", "sum"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +94,8 @@ class Scored:
     """(n_groups,): see :mod:`featpipe.extraction.scoring.confidence`."""
     is_headed: Bools
     """(n_groups,) whether the best mention of each stands in a cell of a table with a header."""
+    fills_cell: Bools
+    """(n_groups,) whether it is all of such a cell."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +182,7 @@ class FieldModel:
         """
         n = len(scored.parallel)
         p = {number: float(scored.confidences[number]) for number in chosen}
-        if len(chosen) < 2 or max(chosen) >= n:
+        if len(chosen) < 2 or max(chosen) >= n or self._column(scored, chosen[0]):
             return p
         first, *others = chosen
         own = scored.probabilities
@@ -193,6 +198,16 @@ class FieldModel:
             gained = sigmoid(log_odds(scored.confidences[first]) + _FIRST_OF_SEVERAL * most)
         ranked = sorted(zip(others, further.tolist(), strict=True), key=lambda pair: -pair[1])
         return {first: max(most, float(gained))} | dict(ranked)
+
+    def _column(self, scored: Scored, first: int) -> list[int]:
+        """The other cells below a header that is the name of a field of which nothing is known."""
+        if not self.is_untaught:
+            return []
+        is_cell = scored.fills_cell & (scored.measured[:, _BEHIND_ALIAS] >= 1)
+        if not is_cell[first]:
+            return []
+        numbers = np.flatnonzero(is_cell).tolist()
+        return [n for n in numbers if n != first and scored.groups[n].value.key not in _TOTALS]
 
     def ranked(self, scored: Scored) -> RankedValues:
         """The values of a document that may be given beside each other."""
@@ -211,6 +226,9 @@ class FieldModel:
         expected: ExpectedNumber | None,
     ) -> list[int]:
         """Values likely enough by themselves and by their places, each apart from the others."""
+        column = self._column(scored, first)
+        if column:
+            return [number for number in column if number not in taken]
         n = len(scored.parallel)
         if n < 2 or first >= n:
             return []
@@ -281,7 +299,7 @@ def _score(
         columns = value_rows(features, (), frozenset(), model.rejected)
         headed = np.empty(0, bool)
         return Scored(
-            found, none, (), none, columns, hashed.matrix(), measured, nowhere, none, headed
+            found, none, (), none, columns, hashed.matrix(), measured, nowhere, none, headed, headed
         )
     logits = model.mentions.logits(hashed, measured)
     groups = group_values(features, found, logits, model.kind)
@@ -297,6 +315,7 @@ def _score(
         found, logits, ranked, p, values, hashed.at(best).matrix(), measured,
         parallel_columns(features, found, ranked, p if has_further else np.empty(0)), confidences,
         features.is_headed[found.first[best]],
+        is_in(found.codes[best], features.cell_codes),
     )  # fmt: skip
 
 

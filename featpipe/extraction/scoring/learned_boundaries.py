@@ -180,8 +180,8 @@ class _Seen:
         self.breaks.append(int(tokens.line[last - 1] - tokens.line[first]))
         marks = features.boundaries.marks_before
         self.marks.append(int(marks[last] - marks[first]) - self.breaks[-1])
-        cells = features.boundaries.cells_before
-        self.n_spanning += bool(cells[last] > cells[first])
+        span = np.array([first]), np.array([last])
+        self.n_spanning += bool(features.boundaries.span_cells(*span)[0])
 
 
 def _is_odd(features: PageFeatures, kind: FieldType, span: tuple[int, int], is_shape: bool) -> bool:

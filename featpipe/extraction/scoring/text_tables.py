@@ -43,7 +43,7 @@ def text_tables(
 
     """
     rows: list[Row] = []
-    for row in _rows(text):
+    for row in rows_of_cells(text):
         if rows and (len(row) != len(rows[0]) or _touches(row, others)):
             yield from _table_of(text, rows)
             rows = []
@@ -52,8 +52,8 @@ def text_tables(
     yield from _table_of(text, rows)
 
 
-def _rows(text: str) -> Iterator[Row]:
-    """The cells of each line that is not empty."""
+def rows_of_cells(text: str) -> Iterator[Row]:
+    """Character spans of the cells of each line that is not empty."""
     start = 0
     for line in text.splitlines(keepends=True):
         words = line.strip()

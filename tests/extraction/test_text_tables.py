@@ -1,0 +1,92 @@
+"""Tables of plain text. Oracle: the rows as they are written beside the text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featpipe import Extractor, FieldSpec, Template
+from featpipe.extraction.scoring.page import page_of_text
+from featpipe.extraction.scoring.text_tables import text_tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOODS = (
+    "序号  货物名称    数量      金额（元）\n"
+    "1     控制电缆    5 米          162.50\n"
+    "2     铠装电缆    260 米    101,920.00\n"
+)
+
+
+def rows_of(text: str, others: tuple[tuple[int, int], ...] = ()) -> list[list[list[str]]]:
+    """The words of each row of each table."""
+    tables = []
+    for _, _, cells in text_tables(text, others):
+        rows: dict[int, list[str]] = {}
+        for row, column, start, end, *spanned in cells:
+            assert spanned == [1, 1]
+            assert column == len(rows.setdefault(row, []))
+            rows[row].append(text[start:end])
+        tables.append([rows[number] for number in sorted(rows)])
+    return tables
+
+
+@pytest.mark.parametrize("gap", ["\t", "   ", "　　", " \t "])
+def test_lines_of_as_many_cells_are_rows(gap: str) -> None:
+    rows = [
+        ["期间", "单价（元/㎡）", "租金"],
+        ["2024年", "128", "53,196.80"],
+        ["次年", "134", "5元"],
+    ]
+    text = "租金如下：\n" + "\n".join("  " + gap.join(row) + " " for row in rows) + "\n特此通知。"
+    assert rows_of(text) == [rows]
+
+
+def test_a_table_has_the_place_of_its_rows() -> None:
+    text = f"明细\n{GOODS}合计  102,082.50\n"
+    ((start, end, _),) = text_tables(text)
+    assert text[start:end] == GOODS.rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "王五   李四   赵六\n张三   钱七   孙八\n",  # who signs
+        "房  屋  租  赁\n合  同  书  式\n",  # titles with gaps
+        "甲方：A   乙方：B   丙方：C\n电话：1   电话：2   电话：3\n",  # labels of their own
+        "姓名\t张三\n电话\t138\n",  # labels and values
+        "2022年\t5\t6\n2023年\t7\t8\n",  # no headers
+        "名称\t数量\t金额\n",  # no rows
+        "",
+    ],
+)
+def test_other_lines_are_no_table(text: str) -> None:
+    assert rows_of(text) == []
+
+
+def test_rows_of_another_number_of_cells_end_a_table() -> None:
+    text = f"{GOODS}3     电线    5 米\n{GOODS}"
+    tables = rows_of(text)
+    assert [len(table) for table in tables] == [3, 3]
+
+
+def test_no_table_is_found_twice() -> None:
+    assert rows_of(GOODS, ((0, len(GOODS)),)) == []
+    text = f"{GOODS}\n第二批\n{GOODS}"
+    assert len(rows_of(text, ((0, len(GOODS)),))) == 1
+
+
+def test_cells_know_their_headers() -> None:
+    found = {GOODS[cell.start : cell.end]: cell.label for cell in page_of_text(GOODS).headers}
+    assert found["铠装电缆"] == "货物名称"
+    assert found["101,920.00"] == "金额（元）"
+    assert "序号" not in found
+
+
+def test_a_column_gives_the_values_of_a_field_without_samples(cache: Path) -> None:
+    template = Template(name="goods", fields=(FieldSpec(name="货物名称"),))
+    with Extractor([template], cache=cache, models={}) as extractor:
+        result = extractor.extract(f"采购合同\n{GOODS}以上价格含税。")
+    assert {value.text for value in result.fields["货物名称"].values} == {"控制电缆", "铠装电缆"}
