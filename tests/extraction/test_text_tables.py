@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featpipe import Extractor, FieldSpec, Template
+from featpipe.extraction.scoring.features import PageFeatures
+from featpipe.extraction.scoring.field_fitting import fit_field
 from featpipe.extraction.scoring.page import page_of_text
 from featpipe.extraction.scoring.text_tables import text_tables
 
@@ -90,3 +92,33 @@ def test_a_column_gives_the_values_of_a_field_without_samples(cache: Path) -> No
     with Extractor([template], cache=cache, models={}) as extractor:
         result = extractor.extract(f"采购合同\n{GOODS}以上价格含税。")
     assert {value.text for value in result.fields["货物名称"].values} == {"控制电缆", "铠装电缆"}
+
+
+def test_dashes_and_rows_of_sums_are_no_values_of_a_column(cache: Path) -> None:
+    text = (
+        "减持情况\n减持方式\t减持股数\t减持均价\n集中竞价\t1,200\t23.61\n大宗交易\t3,600\t—\n"
+        "合计\t4,800\t-\n"
+    )
+    template = Template(
+        name="减持", fields=(FieldSpec(name="减持方式"), FieldSpec(name="减持均价", type="number"))
+    )
+    with Extractor([template], cache=cache, models={}) as extractor:
+        fields = extractor.extract(text).fields
+    assert {value.text for value in fields["减持方式"].values} == {"集中竞价", "大宗交易"}
+    assert [value.text for value in fields["减持均价"].values] == ["23.61"]
+
+
+def test_a_field_of_one_value_gives_one_cell(cache: Path) -> None:
+    template = Template(name="goods", fields=(FieldSpec(name="货物名称", cardinality="one"),))
+    with Extractor([template], cache=cache, models={}) as extractor:
+        values = extractor.extract(GOODS).fields["货物名称"].values
+    assert len(values) == 1
+
+
+def test_no_candidate_goes_on_from_one_cell_to_the_next() -> None:
+    features = PageFeatures(page_of_text(GOODS))
+    found = fit_field([], "text", ("货物名称",)).boundaries.propose(features)
+    start, end = features.tokens.start[found.first], features.tokens.end[found.last - 1]
+    texts = {GOODS[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)}
+    assert "控制电缆" in texts
+    assert not [text for text in texts if "电缆" in text and "米" in text]

@@ -27,6 +27,7 @@ from featpipe.extraction.scoring.labels import (
 )
 from featpipe.extraction.scoring.party_details import ROLES, labelled_in_blocks
 from featpipe.extraction.values.text import fold
+from featpipe.extraction.values.values import is_readable
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ class Boundaries:
         return self._from_all_sources(features, _open_tokens(features, similarity))
 
     def _from_all_sources(self, features: PageFeatures, is_open: Bools) -> Candidates:
-        tokens, boundaries = features.tokens, features.boundaries
+        page, tokens, boundaries = features.page, features.tokens, features.boundaries
         parts: list[tuple[Ints, Ints, int]] = []
         if self.kind in SHAPED:
             spans = [(f.start, f.end) for f in features.find(self.kind)]
@@ -272,11 +273,22 @@ class Boundaries:
             parts.append((*tokens.spans(exact_places(features.folded)), CELL))
         spans = [span for known in self.known for span in features.compact.find_all(known, 8)]
         parts.append((*tokens.spans(spans), KNOWN))
-        if self.kind not in SHAPED or self.kind == "id":
-            labelled = labelled_values(features.folded, self.names)
-            labelled += labelled_in_blocks(features, self.names)
-            parts.append((*tokens.spans(labelled), LABELLED))
+        labelled = labelled_values(features.folded, self.names)
+        labelled += labelled_in_blocks(features, self.names)
+        if self.kind in SHAPED and self.kind != "id":
+            # Without a unit, which a header or a label may have, nothing has the shape: 数量：500.
+            cells = [(cell.start, cell.end) for cell in page.headers]
+            parts.append((*tokens.spans(self._readable(features, cells)), CELL))
+            labelled = self._readable(features, labelled)
+        parts.append((*tokens.spans(labelled), LABELLED))
         return self._whole(features, Candidates.gathered(parts))
+
+    def _readable(
+        self, features: PageFeatures, spans: Iterable[tuple[int, int]]
+    ) -> list[tuple[int, int]]:
+        """Those of which the type makes a value."""
+        text = features.folded
+        return [(start, end) for start, end in spans if is_readable(text[start:end], self.kind)]
 
     def _whole(self, features: PageFeatures, found: Candidates) -> Candidates:
         """Without words for "none", headers, parts of codes, boxes, several cells, and dates."""
