@@ -20,6 +20,7 @@ from featpipe.extraction.results import ExtractedValue, FieldResult
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.field_model import FieldModel, Scored, score_fields
 from featpipe.extraction.scoring.pretrained import kind_of_values, shipped_fields
+from featpipe.extraction.scoring.stated_units import value_with_unit
 from featpipe.extraction.values.values import remark_on
 
 if TYPE_CHECKING:
@@ -229,11 +230,12 @@ class FittedTemplate:
     ) -> ExtractedValue:
         group = scored.groups[number]
         start, end = group.spans[0]
+        value = value_with_unit(page, group.value, start, end)
         return ExtractedValue(
             text=page.text[start:end],
-            value=group.value.key,
-            unit=group.value.unit,
-            bound=group.value.bound,
+            value=value.key,
+            unit=value.unit,
+            bound=value.bound,
             start=start,
             end=end,
             page=page.printed_page_at(start),
@@ -241,7 +243,7 @@ class FittedTemplate:
             parts=_parts(model, scored, number),
             nearest=self._nearest(name, model, scored.hashed[number], page),
             places=tuple(sorted(group.spans[1:])),
-            remark=remark_on(group.value),
+            remark=remark_on(value),
         )
 
     def _nearest(self, name: str, model: FieldModel, hashed: NDArray[np.int32], page: Page) -> str:

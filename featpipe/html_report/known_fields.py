@@ -100,6 +100,9 @@ def infer_kind(values: Iterable[ExtractedValue]) -> FieldType | Literal[""]:
 
 def _is_of(kind: FieldType, value: ExtractedValue) -> bool:
     read = read_value(value.text, kind)
+    if value.unit and not read.unit:
+        # Its label or its header states the unit.
+        read = read_value(f"{value.value}{value.unit}", kind)
     return (read.key, read.unit) == (value.value, value.unit) and not (
         kind == "money" and not read.unit
     )

@@ -15,3 +15,5 @@ class LabelledSpan:
     score: float = 1.0
     party: str = ""
     """What the party that a table cell is of is called, folded."""
+    unit: str = ""
+    """What is said of the units of its table, folded."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.scoring.stated_units import value_with_unit
 from featpipe.extraction.values.counts import find_plain_numbers
 from featpipe.extraction.values.text import fold, fold_width
 from featpipe.extraction.values.values import Value, find_values, is_readable, read_value
@@ -35,6 +36,14 @@ def locate_value(features: PageFeatures, value: str, kind: FieldType) -> list[tu
         text = features.page.text
         own = [(f, read_value(text[f.start : f.end], kind)) for f in features.find(kind)]
         spans = [(f.start, f.end) for f, value in own if value.means(wanted)]
+    if not spans:
+        spans = [
+            (one.start, one.end)
+            for one in find_plain_numbers(features.folded)
+            if value_with_unit(features.page, Value(kind, one.key), one.start, one.end).means(
+                wanted
+            )
+        ]
     if not spans:
         folded = fold(value)
         spans = [

@@ -9,10 +9,11 @@ and its value is no header.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
+from featpipe.extraction.scoring.stated_units import unit_of_table
 from featpipe.extraction.scoring.synonyms import is_known, is_party
 from featpipe.extraction.scoring.text_tables import text_tables
 from featpipe.extraction.values.text import fold_width
@@ -33,8 +34,14 @@ def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...
     """The header of every body cell, of tables that are stored and of those of its lines."""
     known = [(start, end) for start, end, _ in tables]
     every = [*tables, *text_tables(text, known)]
-    spans = [span for table in every for span in _Grid.of(text, table[2]).headers()]
+    spans = [span for table in every for span in _headers_of(text, *table)]
     return tuple(sorted(spans, key=lambda span: span.start))
+
+
+def _headers_of(text: str, start: int, end: int, cells: Sequence[Cell]) -> Iterator[LabelledSpan]:
+    unit = unit_of_table(text, start, end)
+    for span in _Grid.of(text, cells).headers():
+        yield replace(span, unit=unit) if unit else span
 
 
 def as_label(header: str) -> str:

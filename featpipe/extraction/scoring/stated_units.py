@@ -1,0 +1,87 @@
+"""Units that stand apart from their numbers: in brackets of a label or a header, or above a table.
+
+``合同金额（万元）：100`` is a million yuan, and so is 100 in the column 金额（万元）, or in a table
+below 单位：万元. A unit that the number itself is written with goes first.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from featpipe.extraction.values.text import fold_width
+from featpipe.extraction.values.values import Value, is_readable, read_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from featpipe.extraction.scoring.labelled_span import LabelledSpan
+    from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.values.values import FieldType
+
+#: Types whose values have units; of a count what is no money.
+_WITH_UNITS: frozenset[FieldType] = frozenset(("money", "number", "percent", "period"))
+#: Characters before a value that its label is looked for in, and around a table's beginning.
+_BEFORE, _AROUND = 60, 80
+_of_label = re.compile(r"\((?P<unit>[^()\n]{1,16})\)[^\S\n]*[::][^\S\n_]*_*[^\S\n]*\Z")
+_in_header = re.compile(r"\((?P<unit>[^()\n]{1,16})\)\s*:?\s*\Z|/(?P<slash>[^\s/()]{1,4})\Z")
+_of_table = re.compile(r"单位\s*:\s*(?P<unit>[^\s();。]{1,16})")
+_parts = re.compile(r"[,、;或 ]+|(?<=[元股])/")
+_prefix = re.compile(r"单位:?|人民币(?=.)|币种:?")
+_plain = re.compile(r"[-+]?\d[\d,.]*(?:[~-]\d[\d,.]*)?(?:[百千万亿]+)?|[-+]?\d+\.\d+")
+
+
+def unit_of_table(text: str, start: int, end: int) -> str:
+    """What stands behind 单位： above a table, or in its first words; "" for nothing."""
+    before = fold_width(text[max(start - _AROUND, 0) : start])
+    # Of the line right above, whatever blank lines are between.
+    line = before.rstrip().rpartition("\n")[2]
+    for place in (line, fold_width(text[start : min(start + _AROUND, end)])):
+        found = _of_table.search(place)
+        if found is not None:
+            return found["unit"]
+    return ""
+
+
+def value_with_unit(page: Page, value: Value, start: int, end: int) -> Value:
+    """The value at a place, with the unit that its label, its header or its table states."""
+    text = fold_width(page.text[start:end]).strip()
+    if value.kind not in _WITH_UNITS or value.unit or not _plain.fullmatch(text):
+        return value
+    for unit in _units_at(page, start, end, value.kind):
+        read = read_value(text + unit, value.kind)
+        return Value(value.kind, read.key, read.unit, value.bound or read.bound)
+    return value
+
+
+def _units_at(page: Page, start: int, end: int, kind: FieldType) -> Iterator[str]:
+    """Units of the type, the nearest first."""
+    label = _of_label.search(fold_width(page.text[max(start - _BEFORE, 0) : start]))
+    if label is not None:
+        yield from _units_in(label["unit"], kind)
+    cell = cell_around(page.headers, start, end)
+    if cell is not None:
+        header = _in_header.search(fold_width(cell.label))
+        if header is not None:
+            yield from _units_in(header["unit"] or header["slash"], kind)
+        yield from _units_in(cell.unit, kind)
+
+
+def cell_around(cells: Sequence[LabelledSpan], start: int, end: int) -> LabelledSpan | None:
+    """The cell, of some in order, that a span lies in."""
+    at = bisect_right(cells, start, key=lambda cell: cell.start) - 1
+    return cells[at] if at >= 0 and end <= cells[at].end else None
+
+
+def _units_in(words: str, kind: FieldType) -> Iterator[str]:
+    for part in _parts.split(words):
+        unit = _prefix.sub("", part).partition("/")[0]
+        if unit and _is_unit(unit, kind) and not (kind == "number" and _is_unit(unit, "money")):
+            yield unit
+
+
+def _is_unit(unit: str, kind: FieldType) -> bool:
+    """Whether a number with it means another thing, under the type, than one without."""
+    read = read_value(f"1{unit}", kind)
+    return is_readable(f"1{unit}", kind) and (bool(read.unit) or read.key != "1")
