@@ -193,6 +193,7 @@ def is_same(text: str, stated: str) -> bool:
     """Whether two texts are one value; what is stated may have a remark in brackets."""
     if "".join(text.split()) == "".join(stated.split()):
         return True
+    stated = stated.replace("（大写）", "").replace("(大写)", "")
     parts = {stated, stated.split("（", maxsplit=1)[0].split("(", maxsplit=1)[0]}
     return any(
         read_value(part, kind).means(read_value(text, kind))

@@ -188,6 +188,7 @@ def test_phrases_of_other_documents() -> None:
         "需方": "张建国",
         "合同编号": "GC-2023-7",
         "签订日期": "2023年3月1日",
+        "签订地点": "宁波",
         "管辖法院": "宁波市海曙区人民法院",
     }
     assert phrases("关于签订重大合同的公告\n正文。\n董事会\n2023年3月2日\n") == {
@@ -197,6 +198,15 @@ def test_phrases_of_other_documents() -> None:
         "落款日期": "2023年3月2日"
     }
     assert phrases("会议于2023年3月2日召开。\n") == {}
+    assert phrases("会议纪要\nNo. 2023-017\n正文。\n办公室 2023 年 3 月 2 日印发\n") == {
+        "编号": "2023-017",
+        "印发日期": "2023 年 3 月 2 日",
+    }
+    lease = "租赁合同\n甲方将坐落于杭州市中山路1号2幢301室的房屋租给乙方。\n2023 年 3 月 2 日\n"
+    assert phrases(lease) == {
+        "坐落": "杭州市中山路1号2幢301室",
+        "签订日期": "2023 年 3 月 2 日",
+    }
 
 
 def test_a_name_is_the_same_however_it_is_spaced(cache: Path) -> None:

@@ -34,6 +34,15 @@ if TYPE_CHECKING:
         ("联 系 人：王芳　　电　　话：138", "联系人", "王芳"),
         ("被告二：宁波华信贸易有限公司，住", "被告", "宁波华信贸易有限公司"),
         ("试用期为三个月。", "试用期", "三个月"),
+        ("甲方（用人单位）名称：_宁波华信贸易有限公司_", "用人单位", "宁波华信贸易有限公司"),
+        ("乙方（劳动者）姓名：_王芳_", "劳动者姓名", "王芳"),
+        ("项目经理：粟建武，注册编号1", "项目经理", "粟建武"),
+        (
+            "付款方式：签订后付30%，发货前付60%，余款验收后付清。",
+            "付款方式",
+            "签订后付30%，发货前付60%，余款验收后付清",
+        ),
+        ("付款方式：□现金，☑转账，□支票", "付款方式", "转账"),
     ],
 )
 def test_the_value_of_a_form(text: str, name: str, value: str) -> None:
@@ -41,7 +50,9 @@ def test_the_value_of_a_form(text: str, name: str, value: str) -> None:
     found = [folded[start:end] for start, end in labelled_values(folded, [name])]
     assert fold_width(value) in found
     # Nothing that is no value begins where it begins and ends before it.
-    assert not [one for one in found if fold_width(value).startswith(one) and one != value.lower()]
+    assert not [
+        one for one in found if fold_width(value).startswith(one) and one != fold_width(value)
+    ]
 
 
 def test_a_list_behind_a_label_has_several_values() -> None:
@@ -60,6 +71,8 @@ def test_a_place_for_a_seal_is_no_value() -> None:
     [
         ("年利率为4.15%", "年利率", "4.15%"),
         ("押金人民币5000元", "押金", "5000元"),
+        ("押金人民币壹万元整", "押金", "壹万元整"),
+        ("余额为人民币（大写）陆仟万元整", "余额", "陆仟万元整"),
         ("运费合计19800元", "运费", "19800元"),
         ("，法定代表人 王芳，", "法定代表人", "王芳"),
     ],
@@ -67,6 +80,53 @@ def test_a_place_for_a_seal_is_no_value() -> None:
 def test_what_a_sentence_states(text: str, name: str, behind: str) -> None:
     folded = fold_width(text)
     assert folded.index(behind) in stated_starts(folded, [name])
+
+
+def test_what_a_wide_gap_parts_is_stated_by_no_sentence() -> None:
+    folded = fold_width("自然人股东    348    2042-10-01")
+    assert stated_starts(folded, ["股东"]) == []
+
+
+def test_a_place_for_a_signature_is_no_part_of_a_value(cache: Path) -> None:
+    text = "投标函\n法定代表人或其委托代理人：    佟立言    （签字）\n"
+    template = Template(name="投标", fields=(FieldSpec(name="委托代理人"),))
+    with Extractor([template], cache=cache, models={}) as extractor:
+        values = extractor.extract(text).fields["委托代理人"].values
+    assert [value.text for value in values] == ["佟立言"]
+
+
+def test_a_procurement_notice_says_whose_details_follow(cache: Path) -> None:
+    text = (
+        "采购公告\n七、联系方式\n1.采购人信息\n"
+        "名    称：临河市第一中学\n地    址：临河市学府路1号\n"
+        "2.采购代理机构信息\n名    称：江淮招标代理有限公司\n地    址：临河市人民路88号\n"
+        "3.项目联系方式\n电    话：0551-6677889\n"
+    )
+    wanted = {
+        "采购人": ["临河市第一中学"],
+        "采购人地址": ["临河市学府路1号"],
+        "采购代理机构": ["江淮招标代理有限公司"],
+        "代理机构地址": ["临河市人民路88号"],
+    }
+    template = Template(name="采购", fields=tuple(FieldSpec(name=name) for name in wanted))
+    with Extractor([template], cache=cache, models={}) as extractor:
+        fields = extractor.extract(text).fields
+    assert {name: [v.text for v in fields[name].values] for name in wanted} == wanted
+
+
+def test_details_stand_behind_a_party_with_a_colon(cache: Path) -> None:
+    text = (
+        "借款协议\n甲方（出借人）：王芳，女，住宁波市中山路1号，公民身份号码330203198001010021。\n"
+        "乙方（借款人）：李明，男，住杭州市学院路2号，公民身份号码330106199002020033。\n"
+    )
+    wanted = {
+        "乙方住址": ["杭州市学院路2号"],
+        "甲方身份证号": ["330203198001010021"],
+    }
+    template = Template(name="借款", fields=tuple(FieldSpec(name=name) for name in wanted))
+    with Extractor([template], cache=cache, models={}) as extractor:
+        fields = extractor.extract(text).fields
+    assert {name: [v.text for v in fields[name].values] for name in wanted} == wanted
 
 
 def test_synonyms_state_no_amounts() -> None:

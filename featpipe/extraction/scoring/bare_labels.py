@@ -67,7 +67,9 @@ _role = re.compile(
     rf"{GAP}(?::{GAP}(?P<named>[^,。;、(\n]*)|(?P<value>{PERSON}|{TOLD_PERSON}|{ORGANISATION}){_end})"
     # Those who sign have a line of their own, and any name.
     rf"|^{GAP}(?P<signed>{_spaced(_COURT.split())})[^\S\n]+"
-    rf"(?P<name>{HAN}(?:{GAP}{HAN}){{1,3}}){GAP}$",
+    rf"(?P<name>{HAN}(?:{GAP}{HAN}){{1,3}}){GAP}$"
+    # Whose label has a colon: only the details behind the name are looked for.
+    rf"|^{GAP}(?P<other>{HAN}{{2,6}}){GAP}(?:\([^()\n]{{1,30}}\))?{GAP}:(?=[^\n]{{2,40}}?,)",
     re.MULTILINE,
 )
 _detail = re.compile(
@@ -116,6 +118,8 @@ def _find(folded: str) -> Iterator[BareLabel]:
             if role[value]:
                 words, qualifier = (_blanks.sub("", role[n] or "") for n in (label, "qualifier"))
                 yield BareLabel(role.start(label), *role.span(value), words, qualifier)
+        if role["other"] and not is_party(role["other"]):
+            continue
         line_end = folded.find("\n", role.end())
         until = line_end if line_end >= 0 else len(folded)
         for detail in _detail.finditer(folded, role.end(), until):

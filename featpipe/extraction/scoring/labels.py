@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
-from featpipe.extraction.scoring.name_patterns import GAP, ORGANISATION, PERSON
+from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.scoring.phrases import find_phrases
 from featpipe.extraction.scoring.synonyms import OWN_NAMES, is_party
 from featpipe.extraction.values.text import fold, fold_width
@@ -45,17 +45,27 @@ _named = re.compile(
 )
 _sealed = re.compile(rf"{_SEAL}[^\S\n]*(?:\s|\Z)")
 _box = re.compile(r"(?:[□☐][^\n。;☑☒■✓√]{0,40})*[☑☒■✓√]\s*(?=[^\s□☐])")
-_form = re.compile(r"[□☐☑☒]|_(?=[_\s]|\Z)|(?<=[\s_:])_")
+_form = re.compile(
+    r"[□☐☑☒]|_(?=[_\s]|\Z)|(?<=[\s_:])_"
+    r"|\([^()\n]{0,6}(?:盖章|公章|签章|印章|签字|签名|手印)[^()\n]{0,6}\)"
+)
+#: Names of what is a clause: it has commas.
+_of_clause = re.compile(r"(?:方式|方法|范围|条件|内容|责任|要求|约定|说明|事由|原因|抄送|主送)\Z")
+_clause = re.compile(r"[^\n\t。]{1,400}")
+#: Names of what a person is.
+_of_person = re.compile(r"(?:[人员师长]|经理|代表|律师|主任|总监|秘书|姓名)\Z")
+_person = re.compile(rf"{HAN}{{2,4}}(?={GAP}[,(])")
+#: Before the digits of an amount or a date.
+_CURRENCY = rf"(?:人民币|自){GAP}(?:\([大小]写\))?{GAP}_*{GAP}"
+_NUMERAL = "[\\d¥一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾]"
 #: What joins a name to its value in a sentence, or makes a longer label of it.
 _states = re.compile(
-    rf"(?:名称|单位)?{GAP}(?:[是为系]|名称\s*:|合计|共计|总计|(?=(?:自|人民币)?[\d¥])"
-    rf"|(?<=[^\S\n\t])(?=[^\s:])){GAP}(?=[^\s:])(?!约)"
+    rf"(?:名称|单位)?(?:{GAP}(?:[是为系]|名称\s*:|合计|共计|总计){GAP}"
+    rf"|[^\S\n\t]?(?=[\d¥]|{_CURRENCY}{_NUMERAL})|[^\S\n\t])(?=[^\s:])(?!约)"
 )
 #: So of synonyms and parties: what is an amount or a date, a sentence says of many.
 _states_name = re.compile(r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?=[^\s:\d¥])(?!人民币|约)")
-_prefix = re.compile(
-    r"(?:人民币|自)[^\S\n_]*_*[^\S\n]*(?=[\d¥一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾])"
-)
+_prefix = re.compile(rf"{_CURRENCY}(?={_NUMERAL})")
 _item = re.compile(rf"{GAP}、{GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})")
 #: Words in the place of a value that say there is none.
 NOTHING = ("无", "暂无", "没有", "不适用", "不涉及", "n/a", "none", "nil")
@@ -92,12 +102,12 @@ class _Label(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _label(alias: str) -> _Label:
-    name = GAP.join(map(re.escape, re.sub(r"\s+", "", alias)))
+    name = _name_pattern(re.sub(r"\s+", "", alias))
     number = rf"(?:{GAP}(?:[一二三四五六七八九十]|\d{{1,2}}))?" if is_party(alias) else ""
     return _Label(
         re.compile(name),
         re.compile(
-            rf"(?:(?<![^\W_]){name}{number}{_QUALIFIER}|(?<=\(){name}[^()\n]{{0,20}}\))"
+            rf"(?:(?<![^\W_]){name}{number}{_QUALIFIER}|(?<=\(){name}[^()\n]{{0,20}}\)(?:{GAP}{_OWN})?)"
             rf"{GAP}[是为]?{GAP}(?::|(?=__)){_SEAL_FIRST}{GAP}(?:\n\s*(?=[^\n:]*(?:\n|\Z)))?"
             rf"(?:_+{GAP})?(?=[^\s:])(?!{_SEAL})"
         ),
@@ -107,6 +117,14 @@ def _label(alias: str) -> _Label:
             rf"{GAP}(?=[^\s:])(?=[^\n\t:]*(?:[\n\t]|\Z))"
         ),
     )
+
+
+def _name_pattern(name: str) -> str:
+    """A name however it is spaced; 劳动者姓名 may be written (劳动者)姓名."""
+    own = max((end for end in OWN_NAMES if name.endswith(end)), key=len, default="")
+    stem = name.removesuffix(own) if len(name) > len(own) + 1 else name
+    whole = GAP.join(map(re.escape, stem))
+    return whole if stem == name else rf"{whole}\)?{GAP}{GAP.join(map(re.escape, own))}"
 
 
 def labelled_starts(folded: str, aliases: Sequence[str]) -> dict[int, bool]:
@@ -186,8 +204,18 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
     """
     known = dict(exact_places(folded))
     found: list[tuple[int, int]] = []
+    names = [fold_width(alias) for alias in aliases]
+    is_person, is_clause = (any(map(one.search, names)) for one in (_of_person, _of_clause))
     for start in sorted({*labelled_starts(folded, aliases), *stated_starts(folded, aliases)}):
-        ends = [known[start]] if start in known else sorted(set(_ends(folded, start)))[:_MOST_ENDS]
+        person = _person.match(folded, start) if is_person else None
+        if start in known:
+            ends = [known[start]]
+        elif person is not None:
+            ends = [person.end()]
+        else:
+            ends = sorted(set(_ends(folded, start, _clause if is_clause else _value)))
+            is_whole = is_clause and ends and not has_form_marks(folded[start : ends[-1]])
+            ends = ends[-1:] if is_whole else ends[:_MOST_ENDS]
         found += [(start, end) for end in ends]
         if ends:
             found += _further_items(folded, ends[0])
@@ -220,11 +248,11 @@ def _balanced(value: str) -> str:
     return value
 
 
-def _ends(folded: str, start: int) -> Iterator[int]:
-    line = _value.match(folded, start)
+def _ends(folded: str, start: int, whole: re.Pattern[str] = _value) -> Iterator[int]:
+    line = whole.match(folded, start)
     if line is None:
         return
-    named = _named.match(folded, start)
+    named = _named.match(folded, start) if whole is _value else None
     if named is not None:
         yield named.end()
         return

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 _LONGEST_REST = 40
 _clause = re.compile(r"\s*(?:第[^\s第]{1,5}[条章节]|[一二三四五六七八九十]{1,3}[、.])")
 _seal = re.compile(r"\([^()\n]{0,6}(?:章|签字|签名)[^()\n]{0,12}\)[^\S\n]*(?=[\n\t]|\s{3}|\Z)")
+#: What heads a list of details: 2.采购代理机构信息.
+_heading = re.compile(
+    r"\s*(?:\(?[\d一二三四五六七八九十]{1,2}[.、)]\s*)?(?P<words>[^\s\d:,。;()]{2,12}?)(?:信息|联系方式)\s*\Z"
+)
 _cell = re.compile(rf"[^\s](?:[^\n\t](?!\s{{{WIDE}}}))*[^\n\t]?")
 
 
@@ -71,7 +75,8 @@ def party_blocks(
 
     """
     able = [label for label in labels if label.words]
-    if not any(is_party(label.words) for label in able) and not _seal.search(folded):
+    has_parties = any(is_party(label.words) for label in able)
+    if not has_parties and not _seal.search(folded) and "信息\n" not in folded:
         return
     block: _Columns | None = None
     for own in _lines(able, folded, end, line):
@@ -81,6 +86,8 @@ def party_blocks(
             block = _columns_of(own, parties, start)
         elif not own.labels and (sealed := _sealed(own)) is not None:
             block = sealed
+        elif not own.labels and (heading := _heading.match(own.text)) is not None:
+            block = _Columns((heading["words"],)) if is_party(heading["words"]) else None
         elif block is not None:
             if _clause.match(own.text) or not (own.labels or _goes_on(own.text)):
                 block = None

@@ -24,7 +24,9 @@ _HEAD, _TAIL = 300, 400
 #: Most characters of a sentence before 一案 that are searched for its parties, and of a cause.
 _LONGEST_SENTENCE, _LONGEST_CAUSE = 600, 40
 _NUMERAL = r"[〇零○o一二三四五六七八九十\d]"
-_DATE = rf"(?:\d{{4}}|{_NUMERAL}{{4}})年{GAP}{_NUMERAL}{{1,3}}月{GAP}{_NUMERAL}{{1,3}}日"
+_DATE = (
+    rf"(?:\d{{4}}|{_NUMERAL}{{4}}){GAP}年{GAP}{_NUMERAL}{{1,3}}{GAP}月{GAP}{_NUMERAL}{{1,3}}{GAP}日"
+)
 _judgment = re.compile(rf"{HAN}{{0,8}}(?:判决书|裁定书|调解书|决定书|裁决书|支付令)$")
 _contract = re.compile(r"(?:合同|协议|合同书|协议书|备忘录)(?:\([^()]{0,20}\))?$", re.MULTILINE)
 _notice = re.compile(r"公告(?:\([^()]{0,20}\))?$", re.MULTILINE)
@@ -49,8 +51,12 @@ _joint = re.compile(r"(?:\([^()\n]*\)|之间的?|双方|因|的|关于|等人?|�
 _no_cause = re.compile(r"[,:;。\n]|原告|被告|上诉人|申请人|第三人")
 _dated = re.compile(rf"^{GAP}(?P<value>{_DATE}){GAP}$", re.MULTILINE)
 _signed = re.compile(
-    rf"于{GAP}(?P<value>{_DATE})(?:由双方)?(?:在[^,。;\n]{{2,20}})?(?:正式|共同)?(?:签订|签署|订立)"
+    rf"于{GAP}(?P<value>{_DATE}){GAP}(?:由双方|与[^。;\n]{{2,60}}?)?(?:在(?P<place>[^,。;\n]{{2,20}}?))?"
+    rf"(?:正式|共同)?(?:签订|签署|订立)"
 )
+_issued = re.compile(rf"(?P<value>{_DATE}){GAP}印发")
+_serial = re.compile(r"(?<!\S)(?:no|№)[.:]?\s*(?P<value>[a-z0-9][a-z0-9-]{3,})(?!\S)")
+_situated = re.compile(r"(?:坐落|位于)[于在]?_*(?P<value>[^\s,。;_的()]{6,60})(?=_|的|[,。;(\n])")
 _signature = re.compile(
     rf"^(?:[^\n]*\s)?(?:(?:签[订署约]?)?(?:日期|时间|日))?{GAP}:?{GAP}"
     rf"(?P<value>{_DATE}|\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}){GAP}(?:\s\s[^\n]*)?$",
@@ -83,11 +89,13 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     if kind is not None:
         found = {kind, *_of_heading(head), *_of_case(folded)}
     elif _notice.search(titles):
-        found = {*_last_date(folded, "公告日期")}
+        found = {*_last_date(folded, "公告日期"), *_signing(folded)}
     elif _contract.search(titles):
         found = {*_of_contract(folded)}
     else:
         found = {*_last_date(folded, "落款日期")}
+        found |= {Phrase(*one.span("value"), "印发日期") for one in _issued.finditer(folded)}
+    found |= {Phrase(*one.span("value"), "编号") for one in _serial.finditer(head)}
     return tuple(sorted(found))
 
 
@@ -149,11 +157,10 @@ def _causes(folded: str) -> Iterator[Phrase]:
 
 def _of_contract(folded: str) -> Iterator[Phrase]:
     """Who the parties are, its number, when it was signed, and who decides about it."""
-    signed = _signed.search(folded)
-    if signed:
-        yield Phrase(*signed.span("value"), "签订日期")
-    else:
-        yield from _last_date(folded, "签订日期")
+    signed = [*_signing(folded)]
+    yield from signed or _last_date(folded, "签订日期")
+    for place in _situated.finditer(folded):
+        yield Phrase(*place.span("value"), "坐落")
     coded = _coded.search(folded[:_HEAD])
     if coded:
         yield Phrase(*coded.span("value"), "合同编号")
@@ -162,6 +169,15 @@ def _of_contract(folded: str) -> Iterator[Phrase]:
     for called in _called.finditer(folded):
         if is_party(called["words"]):
             yield Phrase(*called.span("value"), called["words"])
+
+
+def _signing(folded: str) -> Iterator[Phrase]:
+    """When, and where, the first sentence that says so has the document signed."""
+    signed = _signed.search(folded)
+    if signed:
+        yield Phrase(*signed.span("value"), "签订日期")
+        if signed["place"]:
+            yield Phrase(*signed.span("place"), "签订地点")
 
 
 def _last_date(folded: str, words: str) -> Iterator[Phrase]:

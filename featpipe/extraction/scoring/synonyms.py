@@ -48,6 +48,7 @@ _PARTIES = """
 投保人, policyholder;
 被保险人, 受益人, insured, beneficiary;
 收货人, 收件人, consignee;
+采购代理机构, 招标代理机构, 代理机构;
 发货人, 寄件人, 托运人, consignor, shipper;
 """
 _NAMES = """
@@ -147,6 +148,7 @@ _NAMES = """
 质押期限, 质押期间;
 地址, 住所, 住址, 住所地, 户籍地, 户籍所在地, 户籍地址, 现住址, 经常居住地, 注册地址, 联系地址,
     办公地址, 通讯地址, address;
+坐落, 房屋坐落, 房屋地址, 房屋位置, 租赁房屋, 坐落地址, 租赁地址;
 施工地点, 项目地点, 工程地点, 建设地点, 履行地点, place of performance;
 联系电话, 电话, 手机, 电话号码, telephone, phone, tel;
 传真, fax;
