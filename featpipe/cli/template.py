@@ -43,10 +43,8 @@ def new(sample: str, name: str | None, ocr: bool) -> None:
     limits = LoadLimits(use_ocr=ocr)
     data = read_source(Source(str(path), path), limits)
     document = load_document(data, source=str(path), limits=limits)
-    whole = str(path.absolute())
-    click.echo(
-        draft_template(PageFeatures(page_of_document(document)), name or path.stem, whole), nl=False
-    )
+    features = PageFeatures(page_of_document(document))
+    click.echo(draft_template(features, name or path.stem, str(path.absolute())), nl=False)
 
 
 @template.command("check")

@@ -286,9 +286,18 @@ class Boundaries:
     def _readable(
         self, features: PageFeatures, spans: Iterable[tuple[int, int]]
     ) -> list[tuple[int, int]]:
-        """Those of which the type makes a value."""
-        text = features.folded
-        return [(start, end) for start, end in spans if is_readable(text[start:end], self.kind)]
+        """Those of which the type makes a value, but no parts of what has its shape."""
+        text, shapes = features.folded, {(f.start, f.end) for f in features.find(self.kind)}
+        inside = np.zeros(len(text) + 1, np.int64)
+        for start, end in shapes:
+            inside[start + 1 : end + 1] = 1
+        inside = np.cumsum(inside)
+        return [
+            (start, end)
+            for start, end in spans
+            if (start, end) in shapes
+            or (inside[start] == inside[end] and is_readable(text[start:end], self.kind))
+        ]
 
     def _whole(self, features: PageFeatures, found: Candidates) -> Candidates:
         """Without words for "none", headers, parts of codes, boxes, several cells, and dates."""

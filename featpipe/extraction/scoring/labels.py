@@ -34,7 +34,7 @@ _next_label = re.compile(
     r"(?:\s+|,\s*)[a-z\u4e00-\u9fff](?:[^\s:,。;]{0,12}|(?:[^\S\n]+[\u4e00-\u9fff]){1,3})"
     r"(?:\([^()\n]{1,30}\))?\s*:"
 )
-_end = re.compile(r"[,(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{2,}|\Z")
+_end = re.compile(r",(?!\d{3}(?!\d))|[(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{2,}|\Z")
 #: A place for a seal or a signature is no value.
 _SEAL = rf"(?:{GAP}\([^()\n]{{0,6}}(?:章|签字|签名|手印)[^()\n]{{0,6}}\))"
 #: One before a value; not before the next label.

@@ -37,13 +37,7 @@ def locate_value(features: PageFeatures, value: str, kind: FieldType) -> list[tu
         own = [(f, read_value(text[f.start : f.end], kind)) for f in features.find(kind)]
         spans = [(f.start, f.end) for f, value in own if value.means(wanted)]
     if not spans:
-        spans = [
-            (one.start, one.end)
-            for one in find_plain_numbers(features.folded)
-            if value_with_unit(features.page, Value(kind, one.key), one.start, one.end).means(
-                wanted
-            )
-        ]
+        spans += _places_by_unit(features, wanted)
     if not spans:
         folded = fold(value)
         spans = [
@@ -64,6 +58,15 @@ def _plain_places(
     for one in find_plain_numbers(features.folded):
         is_cut = features.cuts[[one.start, one.end]].any()
         if Value(wanted.kind, one.key).means(wanted) and not is_cut and one.start not in inside:
+            yield one.start, one.end
+
+
+def _places_by_unit(features: PageFeatures, wanted: Value) -> Iterator[tuple[int, int]]:
+    """Numbers whose label, header or table states a unit: 642,000元 in 合同金额（万元）：64.2."""
+    for one in find_plain_numbers(features.folded):
+        plain = Value(wanted.kind, one.key)
+        value = value_with_unit(features.page, plain, one.start, one.end)
+        if value != plain and value.means(wanted):
             yield one.start, one.end
 
 

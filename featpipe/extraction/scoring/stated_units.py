@@ -22,26 +22,13 @@ if TYPE_CHECKING:
 
 #: Types whose values have units; of a count what is no money.
 _WITH_UNITS: frozenset[FieldType] = frozenset(("money", "number", "percent", "period"))
-#: Characters before a value that its label is looked for in, and around a table's beginning.
-_BEFORE, _AROUND = 60, 80
+#: Characters before a value that its label is looked for in.
+_BEFORE = 60
 _of_label = re.compile(r"\((?P<unit>[^()\n]{1,16})\)[^\S\n]*[::][^\S\n_]*_*[^\S\n]*\Z")
 _in_header = re.compile(r"\((?P<unit>[^()\n]{1,16})\)\s*:?\s*\Z|/(?P<slash>[^\s/()]{1,4})\Z")
-_of_table = re.compile(r"单位\s*:\s*(?P<unit>[^\s();。]{1,16})")
 _parts = re.compile(r"[,、;或 ]+|(?<=[元股])/")
 _prefix = re.compile(r"单位:?|人民币(?=.)|币种:?")
 _plain = re.compile(r"[-+]?\d[\d,.]*(?:[~-]\d[\d,.]*)?(?:[百千万亿]+)?|[-+]?\d+\.\d+")
-
-
-def unit_of_table(text: str, start: int, end: int) -> str:
-    """What stands behind 单位： above a table, or in its first words; "" for nothing."""
-    before = fold_width(text[max(start - _AROUND, 0) : start])
-    # Of the line right above, whatever blank lines are between.
-    line = before.rstrip().rpartition("\n")[2]
-    for place in (line, fold_width(text[start : min(start + _AROUND, end)])):
-        found = _of_table.search(place)
-        if found is not None:
-            return found["unit"]
-    return ""
 
 
 def value_with_unit(page: Page, value: Value, start: int, end: int) -> Value:

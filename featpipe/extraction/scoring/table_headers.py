@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
-from featpipe.extraction.scoring.stated_units import unit_of_table
 from featpipe.extraction.scoring.synonyms import is_known, is_party
 from featpipe.extraction.scoring.text_tables import text_tables
 from featpipe.extraction.values.text import fold_width
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
 
 _labelled = re.compile(r"[^\s\d:]:\s*\S")
 _in_brackets = re.compile(r"\([^()]*\)")
+_unit = re.compile(r"单位\s*:\s*(?P<unit>[^\s();。]{1,16})")
+#: Characters around the beginning of a table that its unit is looked for in.
+_AROUND = 80
 
 
 def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...]:
@@ -39,9 +41,21 @@ def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...
 
 
 def _headers_of(text: str, start: int, end: int, cells: Sequence[Cell]) -> Iterator[LabelledSpan]:
-    unit = unit_of_table(text, start, end)
+    unit = _unit_of_table(text, start, end)
     for span in _Grid.of(text, cells).headers():
         yield replace(span, unit=unit) if unit else span
+
+
+def _unit_of_table(text: str, start: int, end: int) -> str:
+    """What stands behind 单位： above a table, or in its first words; "" for nothing."""
+    before = fold_width(text[max(start - _AROUND, 0) : start])
+    # Of the line right above, whatever blank lines are between.
+    line = before.rstrip().rpartition("\n")[2]
+    for place in (line, fold_width(text[start : min(start + _AROUND, end)])):
+        found = _unit.search(place)
+        if found is not None:
+            return found["unit"]
+    return ""
 
 
 def as_label(header: str) -> str:
