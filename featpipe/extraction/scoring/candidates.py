@@ -21,6 +21,7 @@ import numpy as np
 from featpipe.extraction.scoring.context import CLOSING_BRACKET
 from featpipe.extraction.scoring.labels import (
     NOTHING,
+    are_of_clauses,
     exact_places,
     has_form_marks,
     labelled_values,
@@ -230,6 +231,8 @@ class Boundaries:
     """Sample values of a field of amounts are, or are part of, dates, codes ..."""
     may_span_cells: bool = False
     """Sample values go on from one cell of a table to the next."""
+    is_taught: bool = False
+    """A sample has a value."""
 
     def propose(
         self, features: PageFeatures, similarity: NDArray[np.float64] | None = None
@@ -317,9 +320,23 @@ class Boundaries:
             keep &= ~features.is_header[found.first]
         if not any(map(has_form_marks, self.known)):
             keep &= features.form_marks[start] == features.form_marks[end]
+        if not (self.is_taught or self.kind == "clause" or are_of_clauses(self.names)):
+            keep &= is_shape | ~self._is_beyond(features, found)
         if self.kind in AMOUNTS and not self.may_be_no_amount:
             keep &= ~is_no_amount(features, self.kind, start, end, is_shape)
         return found.where(keep)
+
+    def _is_beyond(self, features: PageFeatures, found: Candidates) -> Bools:
+        """Spans (n,) that go on to another label, or beyond the one end that a place has."""
+        number = features.tokens.label_number
+        inside = number[found.first] != number[found.last - 1]
+        places = exact_places(features.folded)
+        if self.kind in SHAPED or not places:
+            return np.asarray(inside)
+        first, last = features.tokens.spans(places)
+        exact = first << 32 | last
+        is_other = is_in(found.first, np.unique(first)) & ~is_in(found.codes, np.unique(exact))
+        return np.asarray(inside | is_other)
 
     def _clauses(self, features: PageFeatures, is_open: Bools) -> Spans:
         """Runs of clauses: from behind a stop or number to a stop, one sentence or several."""

@@ -38,6 +38,7 @@ from featpipe.extraction.scoring.similarity import (
     SampleSentences,
     similarity_by_words,
 )
+from featpipe.extraction.scoring.synonyms import is_known
 from featpipe.extraction.scoring.totals import settle_totals
 from featpipe.store.sorted_values import is_in
 
@@ -71,6 +72,8 @@ _FIRST_OF_SEVERAL = 0.7
 #: Least probability of the likeliest value that stands whole behind the field's name and a colon.
 #: Samples of companies make banks and persons less likely, and the label says what they are.
 _LEAST_LABELLED = 0.05
+#: The column of names of a synonym. One of a part of a name heads other things as well.
+_RELATED = 0.9
 #: Cells of a column that head a row of sums, folded.
 _TOTALS = frozenset(("合计", "总计", "小计", "共计", "total", "subtotal", "sum"))
 
@@ -200,11 +203,13 @@ class FieldModel:
         return {first: max(most, float(gained))} | dict(ranked)
 
     def _column(self, scored: Scored, first: int) -> list[int]:
-        """The other cells below a header that is the name of a field of which nothing is known."""
+        """The other cells below a header that names a field of which nothing else is known."""
         if not self.is_untaught:
             return []
-        is_cell = scored.fills_cell & (scored.measured[:, _BEHIND_ALIAS] >= 1)
-        if not is_cell[first]:
+        named = scored.measured[:, _BEHIND_ALIAS]
+        is_cell = scored.fills_cell & (named >= named[first])
+        least = _RELATED if all(map(is_known, self.aliases)) else 1.0
+        if not is_cell[first] or named[first] < least:
             return []
         numbers = np.flatnonzero(is_cell).tolist()
         return [n for n in numbers if n != first and scored.groups[n].value.key not in _TOTALS]

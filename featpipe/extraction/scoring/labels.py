@@ -127,6 +127,11 @@ def _name_pattern(name: str) -> str:
     return whole if stem == name else rf"{whole}\)?{GAP}{GAP.join(map(re.escape, own))}"
 
 
+def are_of_clauses(names: Sequence[str]) -> bool:
+    """Whether fields of such names have clauses as values, with commas and labels in them."""
+    return any(_of_clause.search(fold_width(name)) for name in names)
+
+
 def labelled_starts(folded: str, aliases: Sequence[str]) -> dict[int, bool]:
     """Characters at which a value behind one of the names begins, ascending.
 
@@ -204,8 +209,8 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
     """
     known = dict(exact_places(folded))
     found: list[tuple[int, int]] = []
-    names = [fold_width(alias) for alias in aliases]
-    is_person, is_clause = (any(map(one.search, names)) for one in (_of_person, _of_clause))
+    is_clause = are_of_clauses(aliases)
+    is_person = any(_of_person.search(fold_width(alias)) for alias in aliases)
     for start in sorted({*labelled_starts(folded, aliases), *stated_starts(folded, aliases)}):
         person = _person.match(folded, start) if is_person else None
         if start in known:

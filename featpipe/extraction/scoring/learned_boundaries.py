@@ -77,6 +77,7 @@ def learn_boundaries(
         may_cut_codes=seen.n_cut > _ODD * n,
         may_be_no_amount=seen.n_no_amounts > _ODD * n,
         may_span_cells=seen.n_spanning > _ODD * n,
+        is_taught=bool(seen.lengths),
     )
 
 

@@ -4,9 +4,9 @@ A contract lists the address, the bank and the representative of each of its par
 their lawyers, under the same labels: whose they are, the label of the party above or beside tells.
 Parties may have columns of their own, side by side in the same lines.
 
-A block begins with the label of a party, or with a line for its seal, and goes on over the lines
-that have labels. A line without any ends it, unless it is short, as the rest of an address is; so
-does the number of a clause.
+A block begins with the label of a party, or with a line of its name alone, and goes on over the
+lines that have labels. A line without any ends it, unless it is short, as the rest of an address
+is; so does the number of a clause.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 #: Characters of a line without a label that goes on with the one above.
 _LONGEST_REST = 40
+#: Characters of a line of nothing but parties.
+_LONGEST_HEAD = 120
 _clause = re.compile(r"\s*(?:第[^\s第]{1,5}[条章节]|[一二三四五六七八九十]{1,3}[、.])")
-_seal = re.compile(r"\([^()\n]{0,6}(?:章|签字|签名)[^()\n]{0,12}\)[^\S\n]*(?=[\n\t]|\s{3}|\Z)")
 #: What heads a list of details: 2.采购代理机构信息.
 _heading = re.compile(
     r"\s*(?:\(?[\d一二三四五六七八九十]{1,2}[.、)]\s*)?(?P<words>[^\s\d:,。;()]{2,12}?)(?:信息|联系方式)\s*\Z"
@@ -75,9 +76,6 @@ def party_blocks(
 
     """
     able = [label for label in labels if label.words]
-    has_parties = any(is_party(label.words) for label in able)
-    if not has_parties and not _seal.search(folded) and "信息\n" not in folded:
-        return
     block: _Columns | None = None
     for own in _lines(able, folded, end, line):
         parties = [label for label in own.labels if is_party(label.words)]
@@ -136,8 +134,8 @@ def _apart(text: str, places: Sequence[int]) -> tuple[int, ...]:
 
 
 def _sealed(line: _Line) -> _Columns | None:
-    """The parties of a line of nothing but parties and places for their seals: 甲方(盖章)."""
-    if not _seal.search(line.text):
+    """The parties of a line of nothing but parties, and places for their seals: 甲方(盖章)."""
+    if len(line.text) > _LONGEST_HEAD:
         return None
     cells = list(_cell.finditer(line.text))
     names = [party_in(cell[0]) for cell in cells]

@@ -95,7 +95,7 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     else:
         found = {*_last_date(folded, "落款日期")}
         found |= {Phrase(*one.span("value"), "印发日期") for one in _issued.finditer(folded)}
-    found |= {Phrase(*one.span("value"), "编号") for one in _serial.finditer(head)}
+    found |= {Phrase(*one.span("value"), "单据编号") for one in _serial.finditer(head)}
     return tuple(sorted(found))
 
 

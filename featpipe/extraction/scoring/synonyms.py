@@ -23,8 +23,11 @@ _PARTIES = """
 卖方, 出卖人, 销售方, 销货方, 供应商, 供货方, 供方, 转让方, 出让方, seller, vendor, supplier;
 出租方, 出租人, 房东, lessor, landlord;
 承租方, 承租人, 租户, lessee, tenant;
-委托方, 委托人, 客户, client, principal;
-受托方, 受托人, 服务方;
+委托方, 委托人, 委托单位, 客户, client, principal;
+受托方, 受托人, 受委托人, 受托单位, 服务方;
+用人单位, 用工单位, 雇主, employer;
+劳动者, 员工, 职工, 雇员, employee;
+中标人, 中标单位, 中标供应商, 成交供应商, 成交人, 成交单位, 供应商;
 转让方, 出让方, 出让人, 转让人, 卖方, transferor, assignor;
 受让方, 受让人, 买方, transferee, assignee;
 贷款人, 出借人, 债权人, 贷款银行, 贷款方, 授信人, lender, creditor;
@@ -72,14 +75,16 @@ _NAMES = """
 项目名称, 工程名称, 标段名称, 标的名称, 招标项目, 采购项目, 中标项目, 项目, 工程, project,
     project name;
 合同名称, 协议名称, 合同, 协议书, contract name, agreement name, document name;
-标的, 标的物, 货物名称, 产品名称, 采购内容, subject, product;
+标的, 标的物, 货物名称, 产品名称, 商品名称, 设备名称, 物资名称, 材料名称, 品名, 采购内容, subject,
+    product;
 合同编号, 协议编号, 合同号, contract number, contract no;
 发票号码, 发票号, 票据号, invoice number, invoice no;
 订单号, 订单编号, 采购单号, order number, order no, po number;
 证券代码, 股票代码, 公司代码, stock code, ticker;
 证券简称, 股票简称, 公司简称, stock name;
 公告编号, 编号, 文号, announcement number;
-案号, 案件编号, 案件号, case number, case no;
+单据编号, 收据编号, 凭证编号, 票据编号, 单据号, 收据号;
+案号, 裁定书文号, 判决书文号, 裁判文书号, 文书号, 案件编号, 案件号, case number, case no;
 原审案号, 一审案号, 原判案号;
 原审法院, 一审法院;
 案由, 纠纷类型, cause of action;
@@ -126,7 +131,8 @@ _NAMES = """
 税率, tax rate;
 每股价格, 发行价格, 回购价格, 成交均价, 均价, 交易均价, 转让价格, 增持均价, 减持均价,
     average price;
-签订日期, 签署日期, 签约日期, 订立日期, 合同签订日期, 合同签署日期, 签订时间, 签署时间,
+签订日期, 签署日期, 签约日期, 签署日, 签订日, 签约日, 订立日期,
+    合同签订日期, 合同签署日期, 签订时间, 签署时间,
     agreement date, signing date, contract date;
 公告日期, 公告日, 发布日期, 披露日期, announcement date;
 开始日期, 起始日期, 起始日, 质押开始日期, 质押起始日, 冻结起始日, 冻结日期, 起租日, 起始时间,
@@ -141,6 +147,8 @@ _NAMES = """
 判决日期, 裁判日期, 裁定日期, 裁决日期, 调解日期, judgment date;
 立案日期, 受理日期, filing date;
 开庭日期, 审理日期, 开庭时间, hearing date;
+落款日期, 授权日期, 委托日期, 出具日期, 发函日期, 签发日期, 通知日期, 函件日期, 申请日期, 填表日期,
+    报告日期, 制表日期;
 日期, 时间, date;
 工期, 合同工期, 履行期限, 合同期限, 建设工期, 服务期限, 计划工期, 期限, duration, term;
 租赁期限, 租期, lease term;
@@ -159,6 +167,8 @@ _NAMES = """
 争议解决, 争议解决方式, dispute resolution;
 适用法律, 管辖法律, governing law, applicable law;
 违约责任, liability for breach;
+主持人, 会议主持人, 召集人;
+上市公司, 公告公司, 公司全称, 公司名称;
 职务, 职位, 岗位, title, position;
 """
 
@@ -249,7 +259,8 @@ def _groups_of(name: str) -> list[tuple[str, ...]]:
     if party and rest:
         folded = party if rest in OWN_NAMES else rest
     ends = {known: end for group in _GROUPS for known in group if (end := _end_in(folded, known))}
-    wanted = max(ends, key=lambda known: (len(known), ends[known]), default="")
+    # 法院名称 is of 法院, 设备名称 a 名称 of something.
+    wanted = max(ends, key=lambda name: (name not in OWN_NAMES, len(name), ends[name]), default="")
     return [group for group in _GROUPS if wanted in group]
 
 

@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from featpipe.extraction.scoring.bare_labels import is_role
+from featpipe.extraction.scoring.name_patterns import HAN
 from featpipe.extraction.scoring.party_blocks import party_blocks
 from featpipe.extraction.scoring.phrases import find_phrases
 from featpipe.extraction.scoring.synonyms import is_party, without_ordinal
@@ -53,6 +54,12 @@ _LONGEST_NAME = 100
 _short_name = re.compile(
     r"\((?:以下)?(?:简称|统称|称|下称)为?:?\s*\"?(?P<words>[^()\"\n]{1,12})\"?\)"
 )
+#: A line of nothing but a party's two names, above its details: 甲方(用人单位).
+_head = re.compile(
+    rf"^[^\S\n]*(?P<own>{HAN}[\u4e00-\u9fff ]{{1,8}})\((?P<other>{HAN}{{2,8}})\)\s*$",
+    re.MULTILINE,
+)
+_blanks = re.compile(r"\s+")
 _APOSTROPHE, _NEWLINE = map(ord, "'\n")
 
 
@@ -95,6 +102,8 @@ class Tokens:
     is_word_start: Bools
     label: Ints
     """Hash of the words before the last colon of the line, or of the table header; 0 if none."""
+    label_number: Ints
+    """How many beginnings and colons of labels are at or before each."""
     label_text: Mapping[int, str]
     """The words of each such hash."""
     qualifier: Ints
@@ -160,6 +169,7 @@ def make_tokens(page: Page, folded: str) -> Tokens:
         is_capital=(original & UPPER) > 0,
         is_word_start=_word_starts(page, start, is_mark | is_latin),
         label=label,
+        label_number=_label_numbers(labels, len(start)),
         label_text=label_text,
         qualifier=qualifier,
         party=party,
@@ -260,6 +270,15 @@ def _labels(
     return labels, qualifiers, texts
 
 
+def _label_numbers(labels: Sequence[Label], n: int) -> Ints:
+    """(n,) how many first tokens and colons of labels are at or before each token."""
+    edges = np.zeros(n + 1, np.int64)
+    for label in labels:
+        if label.words:
+            edges[[label.first, label.colon]] = 1
+    return np.cumsum(edges[:n])
+
+
 def _parties(page: Page, blocks: Iterable[tuple[int, int, str]], start: Ints) -> Ints:
     """Hash of the label of the party in whose block, or column, each token stands."""
     parties = np.zeros(len(start), np.int64)
@@ -276,6 +295,10 @@ def _parties(page: Page, blocks: Iterable[tuple[int, int, str]], start: Ints) ->
 def _other_names(labels: Sequence[Label], folded: str, start: Ints) -> Ints:
     """Pairs of names (n, 2) of parties, by brackets behind their labels and their values."""
     pairs = set()
+    for head in _head.finditer(folded):
+        own, other = (_blanks.sub("", head[part]) for part in ("own", "other"))
+        if is_party(own) and is_party(other) and own != other:
+            pairs.add((hash_of(own), hash_of(other)))
     for label in labels:
         if not is_party(label.words) or label.value >= len(start):
             continue
