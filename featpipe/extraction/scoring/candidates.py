@@ -27,6 +27,7 @@ from featpipe.extraction.scoring.labels import (
     labelled_values,
 )
 from featpipe.extraction.scoring.party_details import ROLES, labelled_in_blocks
+from featpipe.extraction.scoring.synonyms import synonyms_of
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import is_readable
 from featpipe.store.sorted_values import is_in
@@ -278,6 +279,8 @@ class Boundaries:
         parts.append((*tokens.spans(spans), KNOWN))
         labelled = labelled_values(features.folded, self.names)
         labelled += labelled_in_blocks(features, self.names)
+        if not (labelled or self.is_taught):
+            labelled = labelled_values(features.folded, self._synonyms_in(features))
         if self.kind in SHAPED and self.kind != "id":
             # Without a unit, which a header or a label may have, nothing has the shape: 数量：500.
             cells = [(cell.start, cell.end) for cell in page.headers]
@@ -285,6 +288,11 @@ class Boundaries:
             labelled = self._readable(features, labelled)
         parts.append((*tokens.spans(labelled), LABELLED))
         return self._whole(features, Candidates.gathered(parts))
+
+    def _synonyms_in(self, features: PageFeatures) -> list[str]:
+        """Other names of the thing that the document has as labels."""
+        known = {*features.tokens.label_text.values()}
+        return [name for name in synonyms_of(self.names) if fold(name) in known]
 
     def _readable(
         self, features: PageFeatures, spans: Iterable[tuple[int, int]]

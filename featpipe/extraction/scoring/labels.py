@@ -50,7 +50,9 @@ _form = re.compile(
     r"|\([^()\n]{0,6}(?:盖章|公章|签章|印章|签字|签名|手印)[^()\n]{0,6}\)"
 )
 #: Names of what is a clause: it has commas.
-_of_clause = re.compile(r"(?:方式|方法|范围|条件|内容|责任|要求|约定|说明|事由|原因|抄送|主送)\Z")
+_of_clause = re.compile(
+    r"(?:方式|方法|范围|条件|内容|用途|责任|要求|约定|说明|事由|原因|抄送|主送)\Z"
+)
 _clause = re.compile(r"[^\n\t。]{1,400}")
 #: Names of what a person is.
 _of_person = re.compile(r"(?:[人员师长]|经理|代表|律师|主任|总监|秘书|姓名)\Z")

@@ -38,6 +38,7 @@ HAN = "[\u4e00-\u9fff]"
 PERSON = (
     rf"(?!{_NO_NAMES})(?:(?:{_DOUBLE}){HAN}{{1,2}}"
     rf"|[{FREQUENT}{RARER}](?:{HAN}{{1,2}}|{GAP}{HAN}|[某x×*]{{1,2}}[甲乙丙丁\d]?)"
+    rf"|{HAN}某{{1,2}}[甲乙丙丁\d]?"
     rf"|{HAN}{{1,6}}·{HAN}{{1,8}}(?:·{HAN}{{1,8}})?)"
 )
 ORGANISATION = (
@@ -45,6 +46,6 @@ ORGANISATION = (
 )
 #: A name of any surname, by what stands behind it.
 TOLD_PERSON = (
-    rf"{HAN}{{2,4}}(?=,{GAP}(?:男|女|该|系|董事|总经理|经理|执行|行长|局长|院长|厂长|校长|主任"
+    rf"{HAN}{{2,4}}(?=,{GAP}(?:男|女|绰号|曾用名|该|系|董事|总经理|经理|执行|行长|局长|院长|厂长|校长|主任"
     rf"|{HAN}{{2,20}}律师事务所))"
 )

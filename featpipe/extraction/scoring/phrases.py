@@ -55,14 +55,14 @@ _signed = re.compile(
     rf"(?:正式|共同)?(?:签订|签署|订立)"
 )
 _issued = re.compile(rf"(?P<value>{_DATE}){GAP}印发")
-_serial = re.compile(r"(?<!\S)(?:no|№)[.:]?\s*(?P<value>[a-z0-9][a-z0-9-]{3,})(?!\S)")
+_serial = re.compile(r"(?<!\S)(?:no|№)\.?:?\s*(?P<value>[a-z0-9][a-z0-9-]{3,})(?!\S)")
 _situated = re.compile(r"(?:坐落|位于)[于在]?_*(?P<value>[^\s,。;_的()]{6,60})(?=_|的|[,。;(\n])")
 _signature = re.compile(
     rf"^(?:[^\n]*\s)?(?:(?:签[订署约]?)?(?:日期|时间|日))?{GAP}:?{GAP}"
     rf"(?P<value>{_DATE}|\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}){GAP}(?:\s\s[^\n]*)?$",
     re.MULTILINE,
 )
-_coded = re.compile(rf"^{GAP}编{GAP}号{GAP}:{GAP}(?P<value>\S+){GAP}$", re.MULTILINE)
+_coded = re.compile(rf"^{GAP}编{GAP}号(?:{GAP}:|[^\S\n]){GAP}(?P<value>\S+){GAP}$", re.MULTILINE)
 _decided = re.compile(rf"(?:由|向|提交)(?P<value>{HAN}{{2,25}}(?P<words>法院|仲裁委员会|仲裁院))")
 #: What fields call who decides about a contract.
 _DECIDES = {"法院": "管辖法院", "仲裁委员会": "仲裁机构", "仲裁院": "仲裁机构"}
@@ -118,7 +118,8 @@ def _of_heading(head: str) -> Iterator[Phrase]:
     for line in head.splitlines(keepends=True):
         court = _court.match(line, len(line) - len(line.lstrip()))
         if court:
-            yield Phrase(at + court.start(), at + court.end(), "法院")
+            words = "仲裁机构" if court[0].endswith("委员会") else "法院"
+            yield Phrase(at + court.start(), at + court.end(), words)
             break
         at += len(line)
     number = _number.search(head)

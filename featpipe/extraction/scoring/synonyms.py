@@ -66,7 +66,7 @@ _NAMES = """
 保荐机构, 主承销商, 保荐人, 承销商, sponsor, underwriter;
 法定代表人, 法人代表, 负责人, legal representative;
 联系人, 经办人, contact, contact person;
-律师, 代理律师, 诉讼代理人, 委托诉讼代理人, 委托代理人, lawyer, attorney, counsel;
+律师, 代理律师, 代理人, 诉讼代理人, 委托诉讼代理人, 委托代理人, lawyer, attorney, counsel;
 签发人, 批准人, 审批人, approved by;
 发行人, 发行主体, issuer;
 公司名称, 企业名称, 单位名称, 名称, company, company name;
@@ -84,7 +84,8 @@ _NAMES = """
 证券简称, 股票简称, 公司简称, stock name;
 公告编号, 编号, 文号, announcement number;
 单据编号, 收据编号, 凭证编号, 票据编号, 单据号, 收据号;
-案号, 裁定书文号, 判决书文号, 裁判文书号, 文书号, 案件编号, 案件号, case number, case no;
+案号, 裁决书编号, 裁决书号, 裁定书文号, 判决书文号, 裁判文书号, 文书号, 案件编号,
+    案件号, case number, case no;
 原审案号, 一审案号, 原判案号;
 原审法院, 一审法院;
 案由, 纠纷类型, cause of action;
@@ -132,7 +133,7 @@ _NAMES = """
 每股价格, 发行价格, 回购价格, 成交均价, 均价, 交易均价, 转让价格, 增持均价, 减持均价,
     average price;
 签订日期, 签署日期, 签约日期, 签署日, 签订日, 签约日, 订立日期,
-    合同签订日期, 合同签署日期, 签订时间, 签署时间,
+    合同签订日期, 合同签署日期, 签订时间, 签署时间, 订立时间,
     agreement date, signing date, contract date;
 公告日期, 公告日, 发布日期, 披露日期, announcement date;
 开始日期, 起始日期, 起始日, 质押开始日期, 质押起始日, 冻结起始日, 冻结日期, 起租日, 起始时间,
@@ -140,6 +141,8 @@ _NAMES = """
 结束日期, 到期日, 到期日期, 截止日期, 终止日期, 届满日, 质押到期日, 冻结终止日, 冻结到期日,
     end date, expiration date;
 解除日期, 解除质押日期, 解押日期, 解冻日期, 解除冻结日期, release date;
+开工日期, 计划开工日期, 开工时间;
+竣工日期, 计划竣工日期, 完工日期, 竣工时间;
 生效日期, 生效日, effective date;
 开票日期, 发票日期, invoice date;
 交货日期, 交付日期, 交货期, delivery date;
