@@ -114,6 +114,35 @@ def test_a_procurement_notice_says_whose_details_follow(cache: Path) -> None:
     assert {name: [v.text for v in fields[name].values] for name in wanted} == wanted
 
 
+def test_no_value_goes_on_to_the_next_label(cache: Path) -> None:
+    text = (
+        "送货单\n订单号：PO-240828-03    收款方式：承兑汇票\n姓    名：韦春燕        性    别：女\n"
+    )
+    wanted = {"采购订单号": ["PO-240828-03"], "姓名": ["韦春燕"]}
+    template = Template(name="送货", fields=tuple(FieldSpec(name=name) for name in wanted))
+    with Extractor([template], cache=cache, models={}) as extractor:
+        fields = extractor.extract(text).fields
+    assert {name: [v.text for v in fields[name].values] for name in wanted} == wanted
+
+
+def test_parties_alone_stand_above_their_details(cache: Path) -> None:
+    text = (
+        "买卖合同\n正文。\n出 卖 人                      买 受 人\n"
+        "单位名称：无锡恒岳重工机械有限公司        单位名称：山东鲁泽新型建材有限公司\n"
+        "法定代表人：邹启明                       法定代表人：孟祥奎\n\n"
+        "见证人（担保方）\n姓    名：王芳\n电    话：13800138000\n"
+    )
+    wanted = {
+        "出卖人": ["无锡恒岳重工机械有限公司"],
+        "卖方法定代表人": ["邹启明"],
+        "买受人法定代表人": ["孟祥奎"],
+    }
+    template = Template(name="买卖", fields=tuple(FieldSpec(name=name) for name in wanted))
+    with Extractor([template], cache=cache, models={}) as extractor:
+        fields = extractor.extract(text).fields
+    assert {name: [v.text for v in fields[name].values] for name in wanted} == wanted
+
+
 def test_details_stand_behind_a_party_with_a_colon(cache: Path) -> None:
     text = (
         "借款协议\n甲方（出借人）：王芳，女，住宁波市中山路1号，公民身份号码330203198001010021。\n"

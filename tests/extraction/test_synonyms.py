@@ -6,7 +6,7 @@ import pytest
 from pages import features_of
 
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
-from featpipe.extraction.scoring.synonyms import party_and_rest, synonyms_of
+from featpipe.extraction.scoring.synonyms import heads_of, party_and_rest, synonyms_of
 
 
 def test_a_name_has_the_names_of_its_group_and_not_itself() -> None:
@@ -39,6 +39,17 @@ def test_a_name_is_no_other_name_that_it_begins_with(name: str, of: str) -> None
 )  # fmt: skip
 def test_a_name_is_what_it_ends_with_or_measures(name: str, of: str) -> None:
     assert {*synonyms_of((of,))} - {name} <= {*synonyms_of((name,))}
+
+
+def test_a_label_is_the_head_of_a_longer_name() -> None:
+    labels = {"开工日期", "日期", "计划开工日期", "竣工日期"}
+    assert heads_of(("计划开工日期",), labels) == ["开工日期"]
+    assert heads_of(("甲方电话",), {"电话"}) == []
+
+
+def test_a_name_of_something_has_the_names_of_that() -> None:
+    assert "审理法院" in synonyms_of(("法院名称",))
+    assert "公司名称" not in synonyms_of(("法院名称",))
 
 
 def test_what_is_asked_of_a_party_has_the_synonyms_of_that_alone() -> None:

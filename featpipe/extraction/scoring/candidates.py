@@ -27,7 +27,7 @@ from featpipe.extraction.scoring.labels import (
     labelled_values,
 )
 from featpipe.extraction.scoring.party_details import ROLES, labelled_in_blocks
-from featpipe.extraction.scoring.synonyms import synonyms_of
+from featpipe.extraction.scoring.synonyms import heads_of, synonyms_of
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import is_readable
 from featpipe.store.sorted_values import is_in
@@ -292,7 +292,8 @@ class Boundaries:
     def _synonyms_in(self, features: PageFeatures) -> list[str]:
         """Other names of the thing that the document has as labels."""
         known = {*features.tokens.label_text.values()}
-        return [name for name in synonyms_of(self.names) if fold(name) in known]
+        found = [name for name in synonyms_of(tuple(self.names)) if fold(name) in known]
+        return found + heads_of(self.names, known)
 
     def _readable(
         self, features: PageFeatures, spans: Iterable[tuple[int, int]]

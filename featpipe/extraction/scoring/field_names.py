@@ -13,7 +13,12 @@ import numpy as np
 
 from featpipe.extraction.scoring.labels import labelled_starts, stated_starts
 from featpipe.extraction.scoring.party_details import OWN_LABELS, is_in_block
-from featpipe.extraction.scoring.synonyms import party_and_rest, party_named, synonyms_of
+from featpipe.extraction.scoring.synonyms import (
+    heads_of,
+    party_and_rest,
+    party_named,
+    synonyms_of,
+)
 from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
 
@@ -72,6 +77,7 @@ def _with_synonyms(features: PageFeatures, found: Candidates, names: Sequence[st
         for name in synonyms_of(tuple(names))
         if fold(name) in features.compact.text or fold(name) in known
     ]
+    related += heads_of(names, known)
     if not related:
         return own
     return np.maximum(

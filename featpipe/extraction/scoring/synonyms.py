@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from featpipe.extraction.values.text import fold_width
+from featpipe.extraction.values.text import fold, fold_width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: Names of one thing between semicolons. A name may be in several groups. First those of parties.
 _PARTIES = """
@@ -186,6 +190,8 @@ _PARTY_NAMES = frozenset(name for group in _groups(_PARTIES) for name in group)
 _JOINED_NAMES = frozenset(name.replace(" ", "") for name in _PARTY_NAMES)
 _ALL_NAMES = frozenset(name.replace(" ", "") for group in _GROUPS for name in group)
 _side = re.compile(r"(?:[甲乙丙丁戊买卖供需]|[\u4e00-\u9fff]{2,5}(?<![双各多三地平立]))方")
+#: Characters of a label that a field's name may end with.
+_LEAST_HEAD = 3
 #: Numbers of parties that are called alike.
 ORDINALS = (*"一二三四五六七八九十", *map(str, range(1, 21)))
 _ordinal = re.compile(r"(?:\d{1,2}|之?[一二三四五六七八九十])$")
@@ -214,6 +220,17 @@ def synonyms_of(names: tuple[str, ...]) -> tuple[str, ...]:
     """
     found = [other for name in names for group in _groups_of(name) for other in group]
     return tuple(other for other in dict.fromkeys(found) if other not in names)
+
+
+def heads_of(names: Iterable[str], labels: Iterable[str]) -> list[str]:
+    """Those of some labels, folded, that names end with: 开工日期 of 计划开工日期."""
+    folded = [fold(name) for name in names]
+    return sorted(
+        label
+        for label in labels
+        if len(label) >= _LEAST_HEAD
+        and any(name.endswith(label) and name != label for name in folded)
+    )
 
 
 def is_party(label: str) -> bool:
