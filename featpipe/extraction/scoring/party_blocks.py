@@ -41,6 +41,8 @@ _clause = re.compile(r"\s*(?:第[^\s第]{1,5}[条章节]|[一二三四五六七�
 _heading = re.compile(
     r"\s*(?:\(?[\d一二三四五六七八九十]{1,2}[.、)]\s*)?(?P<words>[^\s\d:,。;()]{2,12}?)(?:信息|联系方式)\s*\Z"
 )
+#: Words side by side, as in a table whose blanks were cleaned; 出 卖 人 is one.
+_several = re.compile(r"[^\s()]{2,}\s+[^\s()]|[^\s()]\s+[^\s()]{2,}")
 _cell = re.compile(rf"[^\s](?:[^\n\t](?!\s{{{WIDE}}}))*[^\n\t]?")
 
 
@@ -139,7 +141,7 @@ def _sealed(line: _Line) -> _Columns | None:
         return None
     cells = list(_cell.finditer(line.text))
     names = [party_in(cell[0]) for cell in cells]
-    if not all(names):
+    if not all(names) or any(_several.search(cell[0]) for cell in cells):
         return None
     return _Columns(tuple(names), _apart(line.text, [cell.start() for cell in cells]))
 
