@@ -6,17 +6,18 @@
     python scripts/eval_without_samples.py --learn --data ../shared/data
 
 The documents are ours: ``data/without_samples`` holds 24 judgments, 30 contracts and other
-documents, and 30 of all kinds (``mixed``), invented by people who had not seen the code, with the
-values of fields that they named as they liked. ``judgments`` and ``contracts`` were looked at while
-labels and phrases were written; ``mixed`` was only measured, until the tables of five of its
-documents were looked at.
+documents, 30 of all kinds (``mixed``), and twice 30 whose fields are asked for in the words of
+users (``wider``, ``unseen``), invented by people who had not seen the code. What is found of
+``judgments`` and ``contracts`` was looked at while labels and phrases were written, and then that
+of ``wider``; of ``mixed`` the tables of five documents. ``unseen`` was only measured.
 
 A template names the fields of one document and nothing else. Values are equal if they are the same
 text without blanks, or mean the same amount, date, share or telephone number.
 
 ``--learn`` prints the weights of `featpipe.extraction.scoring.confidence` for such fields: a
-logistic regression on the likeliest values and on those reported, of judgments, of contracts and of
-the part for development of ``freezes`` (``freeze_documents.py``), each of the same weight.
+logistic regression on the likeliest values and on those reported, of the first, second and fourth
+set and of the part for development of ``freezes`` (``freeze_documents.py``), each of the same
+weight.
 Documents lack some fields: those of other documents are asked as well, as if they were a fourth of
 all. A value of theirs is wrong unless the field's own name or a label tells it: what nobody wrote
 down may still be there, so that it counts neither way.
@@ -55,8 +56,8 @@ if TYPE_CHECKING:
 
     Stated = Mapping[str, Sequence[str]]
 
-SETS = ("judgments", "contracts", "mixed")
-LEARNT_SETS = ("judgments", "contracts", "freezes")
+SETS = ("judgments", "contracts", "mixed", "wider", "unseen")
+LEARNT_SETS = ("judgments", "contracts", "wider", "freezes")
 #: Fields of other documents that each is asked for, and their share of all.
 _N_ABSENT, _ABSENT = 12, 0.25
 _N_FREEZES = 60
