@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.candidates import (
-    AMOUNTS,
-    Boundaries,
-    of_parties,
-    of_roles,
-    without_names,
-)
+from featpipe.extraction.scoring.candidates import AMOUNTS, Boundaries
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.confidence import confidences_of, untaught_confidences_of
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
@@ -32,6 +26,7 @@ from featpipe.extraction.scoring.ranking import (
     parallel_columns,
     value_rows,
 )
+from featpipe.extraction.scoring.ruled_out import of_parties, of_roles, without_names
 from featpipe.extraction.scoring.sentence_model import SentenceModel, SentenceScores
 from featpipe.extraction.scoring.similarity import (
     SampleMentions,

@@ -63,11 +63,19 @@ def _plain_places(
 
 def _places_by_unit(features: PageFeatures, wanted: Value) -> Iterator[tuple[int, int]]:
     """Numbers whose label, header or table states a unit: 642,000元 in 合同金额（万元）：64.2."""
+    digits = _digits_of(wanted.key)
     for one in find_plain_numbers(features.folded):
+        if _digits_of(one.key) != digits:
+            continue
         plain = Value(wanted.kind, one.key)
         value = value_with_unit(features.page, plain, one.start, one.end)
         if value != plain and value.means(wanted):
             yield one.start, one.end
+
+
+def _digits_of(key: str) -> str:
+    """Those that 万 and % leave as they are."""
+    return re.sub(r"\D", "", key).strip("0")
 
 
 def locate_meaning(features: PageFeatures, wanted: Value) -> list[tuple[int, int]]:

@@ -1,0 +1,103 @@
+"""Candidates that are ruled out: names where amounts are asked for, and what is another party's.
+
+Samples keep them: they show how unlikely what is no value looks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.extraction.scoring.candidates import ENTITY, SHAPED
+from featpipe.extraction.scoring.party_details import ROLES
+from featpipe.extraction.values.text import fold
+from featpipe.store.sorted_values import is_in
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from featpipe.extraction.scoring.candidates import Candidates
+    from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.values.values import FieldType
+
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+
+def without_names(found: Candidates, features: PageFeatures, kind: FieldType) -> Candidates:
+    """The candidates that a value of the type may be: a name is no amount and no date.
+
+    Samples keep theirs: they show how unlikely what is no value looks. 11日, whose month stands
+    before it, may be a date.
+    """
+    if kind not in SHAPED or kind == "id":
+        return found
+    start, end = features.tokens.start[found.first], features.tokens.end[found.last - 1]
+    n_digits = features.character_counts[0]
+    is_name = (n_digits[end] == n_digits[start]) | (kind != "date")
+    keep = (found.origin != ENTITY) | ~is_name
+    return found.where(keep)
+
+
+def of_parties(found: Candidates, features: PageFeatures, parties: Ints) -> Candidates:
+    """The candidates outside the blocks of other parties than those that a field is of.
+
+    What another party is called is none anywhere, unless it stands in a block of the field's, too.
+    Where the document has a block of none of them, all may be values. Samples keep theirs, too.
+    """
+    tokens = features.tokens
+    if not len(parties):
+        return found
+    parties = tokens.with_other_names(parties)
+    if not is_in(tokens.party, parties).any():
+        return found
+    own = tokens.party[found.first]
+    is_other = (own != 0) & ~is_in(own, parties)
+    is_name = is_other & (tokens.role[found.first] != 0) & (tokens.label[found.first] == own)
+    named = _are_inside(found, found.where(is_name), features)
+    return found.where(~is_other & ~((own == 0) & named))
+
+
+def of_roles(found: Candidates, features: PageFeatures, roles: Ints) -> Candidates:
+    """The candidates that no label gives to another role, such as 审判员 for a field 审判长.
+
+    Such a name is none anywhere, unless it stands behind a label of the field's, too.
+    """
+    tokens = features.tokens
+    if not len(roles) or not tokens.role.any():
+        return found
+    first = found.first
+    is_own = is_in(tokens.label[first], roles) | is_in(tokens.qualifier[first], roles)
+    is_held = is_in(tokens.label[first], ROLES) & (tokens.role[first] != 0)
+    others = found.where(is_held & ~is_own)
+    if not len(others):
+        return found
+    keep = ~_are_inside(found, others, features) | _are_inside(
+        found, found.where(is_held & is_own), features
+    )
+    return found.where(keep)
+
+
+def _are_inside(found: Candidates, names: Candidates, features: PageFeatures) -> Bools:
+    """Whether each candidate (n,) is, or is part of, a place of what others read up to a mark."""
+    marks = np.append(features.boundaries.marks_before, features.boundaries.marks_before[-1] + 1)
+    first, last = names.first, names.last
+    up_to_mark = (marks[first] == marks[last]) & (marks[last + 1] > marks[last])
+    inside = _places_of(names.where(up_to_mark), features)
+    return np.asarray((inside[found.first] > 0) & (inside[found.first] == inside[found.last - 1]))
+
+
+def _places_of(names: Candidates, features: PageFeatures) -> Ints:
+    """Number (n_tokens,) of the place of a name that each token is in; 0 for none."""
+    tokens, compact = features.tokens, features.compact
+    texts = {
+        compact_text
+        for a, b in zip(tokens.start[names.first], tokens.end[names.last - 1], strict=True)
+        if (compact_text := fold(features.folded[a:b]))
+    }
+    inside = np.zeros(len(tokens), np.int64)
+    spans = [span for text in sorted(texts, key=len) for span in compact.find_all(text)]
+    for number, (first, last) in enumerate(zip(*tokens.spans(spans), strict=True), 1):
+        inside[first:last] = number
+    return inside
