@@ -16,7 +16,16 @@ from featpipe.extraction.scoring.page import page_of_text
 from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
+
+
+def values_by_name(cache: Path, text: str, names: Iterable[str]) -> dict[str, list[str]]:
+    """What is found of fields by their names alone."""
+    template = Template(name="one", fields=tuple(FieldSpec(name=name) for name in names))
+    with Extractor([template], cache=cache, models={}) as extractor:
+        fields = extractor.extract(text).fields
+    return {name: [value.text for value in fields[name].values] for name in names}
 
 
 @pytest.mark.parametrize(
@@ -89,10 +98,7 @@ def test_what_a_wide_gap_parts_is_stated_by_no_sentence() -> None:
 
 def test_a_place_for_a_signature_is_no_part_of_a_value(cache: Path) -> None:
     text = "投标函\n法定代表人或其委托代理人：    佟立言    （签字）\n"
-    template = Template(name="投标", fields=(FieldSpec(name="委托代理人"),))
-    with Extractor([template], cache=cache, models={}) as extractor:
-        values = extractor.extract(text).fields["委托代理人"].values
-    assert [value.text for value in values] == ["佟立言"]
+    assert values_by_name(cache, text, ["委托代理人"]) == {"委托代理人": ["佟立言"]}
 
 
 def test_a_procurement_notice_says_whose_details_follow(cache: Path) -> None:
@@ -108,10 +114,7 @@ def test_a_procurement_notice_says_whose_details_follow(cache: Path) -> None:
         "采购代理机构": ["江淮招标代理有限公司"],
         "代理机构地址": ["临河市人民路88号"],
     }
-    template = Template(name="采购", fields=tuple(FieldSpec(name=name) for name in wanted))
-    with Extractor([template], cache=cache, models={}) as extractor:
-        fields = extractor.extract(text).fields
-    assert {name: [v.text for v in fields[name].values] for name in wanted} == wanted
+    assert values_by_name(cache, text, wanted) == wanted
 
 
 def test_no_value_goes_on_to_the_next_label(cache: Path) -> None:
@@ -119,10 +122,7 @@ def test_no_value_goes_on_to_the_next_label(cache: Path) -> None:
         "送货单\n订单号：PO-240828-03    收款方式：承兑汇票\n姓    名：韦春燕        性    别：女\n"
     )
     wanted = {"采购订单号": ["PO-240828-03"], "姓名": ["韦春燕"]}
-    template = Template(name="送货", fields=tuple(FieldSpec(name=name) for name in wanted))
-    with Extractor([template], cache=cache, models={}) as extractor:
-        fields = extractor.extract(text).fields
-    assert {name: [v.text for v in fields[name].values] for name in wanted} == wanted
+    assert values_by_name(cache, text, wanted) == wanted
 
 
 def test_parties_alone_stand_above_their_details(cache: Path) -> None:
@@ -137,10 +137,7 @@ def test_parties_alone_stand_above_their_details(cache: Path) -> None:
         "卖方法定代表人": ["邹启明"],
         "买受人法定代表人": ["孟祥奎"],
     }
-    template = Template(name="买卖", fields=tuple(FieldSpec(name=name) for name in wanted))
-    with Extractor([template], cache=cache, models={}) as extractor:
-        fields = extractor.extract(text).fields
-    assert {name: [v.text for v in fields[name].values] for name in wanted} == wanted
+    assert values_by_name(cache, text, wanted) == wanted
 
 
 def test_details_stand_behind_a_party_with_a_colon(cache: Path) -> None:
@@ -152,10 +149,7 @@ def test_details_stand_behind_a_party_with_a_colon(cache: Path) -> None:
         "乙方住址": ["杭州市学院路2号"],
         "甲方身份证号": ["330203198001010021"],
     }
-    template = Template(name="借款", fields=tuple(FieldSpec(name=name) for name in wanted))
-    with Extractor([template], cache=cache, models={}) as extractor:
-        fields = extractor.extract(text).fields
-    assert {name: [v.text for v in fields[name].values] for name in wanted} == wanted
+    assert values_by_name(cache, text, wanted) == wanted
 
 
 def test_synonyms_state_no_amounts() -> None:
@@ -207,7 +201,4 @@ def test_a_contract_is_read_without_samples(cache: Path) -> None:
         "租赁用途": ["居住"],
         "签订日期": ["2023年8月9日"],
     }
-    template = Template(name="租赁", fields=tuple(FieldSpec(name=name) for name in wanted))
-    with Extractor([template], cache=cache, models={}) as extractor:
-        fields = extractor.extract(text).fields
-    assert {name: [v.text for v in fields[name].values] for name in wanted} == wanted
+    assert values_by_name(cache, text, wanted) == wanted
