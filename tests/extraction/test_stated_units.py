@@ -40,6 +40,14 @@ def meaning(text: str, number: str, kind: FieldType) -> tuple[str, str]:
         ("税率（%）：13", "13", "percent", ("0.13", "")),
         ("工期（天）：120", "120", "period", ("120 days", "")),
         ("面积（㎡）：76.4", "76.4", "number", ("76.4", "㎡")),
+        ("Amount (RMB million): 3.5", "3.5", "money", ("3500000", "CNY")),
+        ("合同金额（人民币：万元）：3", "3", "money", ("30000", "CNY")),
+        ("合同金额（人民币）：3", "3", "money", ("3", "CNY")),
+        ("合同金额（元）：3万", "3万", "money", ("30000", "CNY")),
+        ("单位：人民币 万元\n" + YEARS.format(80), "80", "money", ("800000", "CNY")),
+        ("单位：万元\n项目\t本期（人民币）\t注\n收入\t80\t1\n", "80", "money", ("800000", "CNY")),
+        ("单位：万元\n项目\t本期（元）\t注\n收入\t80\t1\n", "80", "money", ("80", "CNY")),
+        ("产量（万）：3", "3", "number", ("30000", "")),
         (
             "股东\t持股（万股）\t备注\n张三\t100\t无\n李四\t80\t无\n",
             "80",
@@ -70,6 +78,9 @@ def test_a_number_has_the_unit_that_is_stated(
             "money",
         ),  # not right above
         ("税率（万元）：13", "13", "percent"),
+        ("合同金额（2）：100", "100", "money"),  # a note
+        ("Amount (in RMB 10,000): 35", "35", "money"),
+        ("期限（2023年）：5", "5", "period"),
     ],
 )
 def test_other_brackets_state_no_unit(text: str, number: str, kind: FieldType) -> None:

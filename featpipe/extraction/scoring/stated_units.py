@@ -26,8 +26,11 @@ _WITH_UNITS: frozenset[FieldType] = frozenset(("money", "number", "percent", "pe
 _BEFORE = 60
 _of_label = re.compile(r"\((?P<unit>[^()\n]{1,16})\)[^\S\n]*[::][^\S\n_]*_*[^\S\n]*\Z")
 _in_header = re.compile(r"\((?P<unit>[^()\n]{1,16})\)\s*:?\s*\Z|/(?P<slash>[^\s/()]{1,4})\Z")
-_parts = re.compile(r"[,、;或 ]+|(?<=[元股])/")
-_prefix = re.compile(r"单位:?|人民币(?=.)|币种:?")
+_parts = re.compile(r"[,、;:或 ]+|(?<=[元股])/")
+_prefix = re.compile(r"^(?:单位|人民币(?=.)|币种|in$)")
+#: What says a currency and not how many of its units are one.
+_currency = re.compile(r"人民币|rmb|cny")
+_number = re.compile(r"\d{2}")
 _plain = re.compile(r"[-+]?\d[\d,.]*(?:[~-]\d[\d,.]*)?(?:[百千万亿]+)?|[-+]?\d+\.\d+")
 
 
@@ -36,23 +39,31 @@ def value_with_unit(page: Page, value: Value, start: int, end: int) -> Value:
     text = fold_width(page.text[start:end]).strip()
     if value.kind not in _WITH_UNITS or value.unit or not _plain.fullmatch(text):
         return value
-    for unit in _units_at(page, start, end, value.kind):
-        read = read_value(text + unit, value.kind)
-        return Value(value.kind, read.key, read.unit, value.bound or read.bound)
+    sources = list(_units_at(page, start, end, value.kind))
+    stated = next((own for own in sources if not all(map(_currency.fullmatch, own))), None)
+    for units in filter(None, (stated, *sources[:1])):
+        # RMB million, 人民币 万元: the part that multiplies, and the currency of any.
+        unit = next((one for one in units if _multiplies(one, value.kind)), units[0])
+        if is_readable(text + unit, value.kind):
+            read = read_value(text + unit, value.kind)
+            named = (read_value(f"1{one}", value.kind).unit for one in units)
+            name = read.unit or next(filter(None, named), "")
+            return Value(value.kind, read.key, name, value.bound or read.bound)
     return value
 
 
-def _units_at(page: Page, start: int, end: int, kind: FieldType) -> Iterator[str]:
-    """Units of the type, the nearest first."""
+def _units_at(page: Page, start: int, end: int, kind: FieldType) -> Iterator[list[str]]:
+    """Units of the type that each place states, the nearest place first."""
+    stated: list[str] = []
     label = _of_label.search(fold_width(page.text[max(start - _BEFORE, 0) : start]))
     if label is not None:
-        yield from _units_in(label["unit"], kind)
+        stated.append(label["unit"])
     cell = cell_around(page.headers, start, end)
     if cell is not None:
         header = _in_header.search(fold_width(cell.label))
-        if header is not None:
-            yield from _units_in(header["unit"] or header["slash"], kind)
-        yield from _units_in(cell.unit, kind)
+        stated += [] if header is None else [header["unit"] or header["slash"]]
+        stated.append(cell.unit)
+    yield from filter(None, (list(_units_in(words, kind)) for words in stated))
 
 
 def cell_around(cells: Sequence[LabelledSpan], start: int, end: int) -> LabelledSpan | None:
@@ -62,13 +73,21 @@ def cell_around(cells: Sequence[LabelledSpan], start: int, end: int) -> Labelled
 
 
 def _units_in(words: str, kind: FieldType) -> Iterator[str]:
-    for part in _parts.split(words):
+    # RMB 10,000 and US$'000 are units that have no name: none is better than a wrong one.
+    for part in () if _number.search(words) else _parts.split(words):
         unit = _prefix.sub("", part).partition("/")[0]
-        if unit and _is_unit(unit, kind) and not (kind == "number" and _is_unit(unit, "money")):
+        is_money = bool(read_value(f"1{unit}", "money").unit)
+        if _is_unit(unit, kind) and not (kind == "number" and is_money):
             yield unit
 
 
 def _is_unit(unit: str, kind: FieldType) -> bool:
     """Whether a number with it means another thing, under the type, than one without."""
-    read = read_value(f"1{unit}", kind)
-    return is_readable(f"1{unit}", kind) and (bool(read.unit) or read.key != "1")
+    if not unit or unit[0].isdigit():
+        return False  # the digit of a note, as in 合同金额(2), would join the number's own
+    has_name = bool(read_value(f"1{unit}", kind).unit)
+    return is_readable(f"1{unit}", kind) and (has_name or _multiplies(unit, kind))
+
+
+def _multiplies(unit: str, kind: FieldType) -> bool:
+    return read_value(f"1{unit}", kind).key != "1"

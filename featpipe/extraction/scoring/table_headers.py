@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _labelled = re.compile(r"[^\s\d:]:\s*\S")
 _in_brackets = re.compile(r"\([^()]*\)")
-_unit = re.compile(r"单位\s*:\s*(?P<unit>[^\s();。]{1,16})")
+_unit = re.compile(r"单位\s*:\s*(?P<unit>[^\n\t();。]{1,16})")
 #: Characters around the beginning of a table that its unit is looked for in.
 _AROUND = 80
 
