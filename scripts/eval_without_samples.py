@@ -216,10 +216,11 @@ def learn(options: argparse.Namespace) -> None:
     """Print the weights."""
     columns, right, weights = [], [], []
     for name in LEARNT_SETS:
-        judged = judge_set(rows_to_learn(name, options), with_absent=name in SETS)
+        rows = rows_to_learn(name, options)
+        judged = judge_set(rows, with_absent=name in SETS)
         present = [value for one in judged for value in one.found if value.is_untaught]
         absent = [v for one in judged for v in one.absent if v.is_untaught and not v.is_told]
-        n_fields = sum(len(row["fields"]) for row in rows_to_learn(name, options))
+        n_fields = sum(len(row["fields"]) for row in rows)
         share = _ABSENT / (1 - _ABSENT) * n_fields / (_N_ABSENT * len(judged))
         own = np.repeat([1.0, share], [len(present), len(absent)])
         columns += [value.columns for value in present + absent]

@@ -187,10 +187,11 @@ def rank_items(
     likeness, covered = compare([layouts.of(one) for one in ahead], known)
     means = [sum(doubts[one.path]) / n_fields for one in ahead]
     at = np.array(_every(_MOST_POINTS, range(len(ahead))), int)
-    # Before the first label, what a document says of fields by their names shows its kind.
-    said = [n_found[one.path] / n_fields * (not labelled) for one in ahead]
-    weights = weights_of([max(pair) for pair in zip(means, said, strict=True)])
-    chosen = choose_documents(likeness[at], covered[at], weights[at], n)
+    weights = np.array(means)
+    if not labelled:
+        # What a document says of fields by their names shows whether it is of their kind.
+        weights = np.maximum(weights, [n_found[one.path] / n_fields for one in ahead])
+    chosen = choose_documents(likeness[at], covered[at], weights_of(weights)[at], n)
     n_alike = count_alike(likeness, covered, chosen)
     return [
         Suggestion(ahead[number], round(means[number], 4), n_alike[place])
@@ -198,7 +199,7 @@ def rank_items(
     ]
 
 
-def weights_of(doubts: Sequence[float]) -> NDArray[np.float64]:
+def weights_of(doubts: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
     """How much each document counts, by the doubt of its values or by how many it has."""
     return np.asarray(np.maximum(np.array(doubts, float), _LEAST_WEIGHT))
 

@@ -28,6 +28,7 @@ from featpipe.extraction.scoring.labels import (
 )
 from featpipe.extraction.scoring.party_details import labelled_in_blocks
 from featpipe.extraction.scoring.synonyms import heads_of, synonyms_of
+from featpipe.extraction.values.codes import covered_before
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import is_readable
 from featpipe.store.sorted_values import is_in
@@ -224,15 +225,12 @@ class Boundaries:
         if not spans:
             return []
         text, shapes = features.folded, {(f.start, f.end) for f in features.find(self.kind)}
-        inside = np.zeros(len(text) + 1, np.int64)
-        for start, end in shapes:
-            inside[start + 1 : end + 1] = 1
-        inside = np.cumsum(inside)
+        covered = covered_before(shapes, len(text))
         return [
             (start, end)
             for start, end in spans
             if (start, end) in shapes
-            or (inside[start] == inside[end] and is_readable(text[start:end], self.kind))
+            or (covered[start] == covered[end] and is_readable(text[start:end], self.kind))
         ]
 
     def _whole(self, features: PageFeatures, found: Candidates) -> Candidates:

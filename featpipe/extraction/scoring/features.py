@@ -28,7 +28,7 @@ from featpipe.extraction.scoring.text_tables import rows_of_cells
 from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
-from featpipe.extraction.values.codes import cut_places, find_codes, places_inside
+from featpipe.extraction.values.codes import covered_before, cut_places, find_codes, places_inside
 from featpipe.extraction.values.text import compact, fold, fold_width, points_of
 from featpipe.extraction.values.values import find_values, read_value
 
@@ -249,11 +249,7 @@ class PageFeatures:
                 if not self.folded[start].isdigit() or "-" in self.folded[start:end]
             ]
             n = len(self.folded)
-            steps = np.zeros(n + 1, np.int64)
-            for start, end in (*named, *codes):
-                steps[start] += 1
-                steps[end] -= 1
-            covered = np.concatenate(([0], np.cumsum(np.cumsum(steps)[:-1] > 0)))
+            covered = covered_before((*named, *codes), n)
             self._no_amounts[kind] = NoAmounts(places_inside(named, n), covered)
         return self._no_amounts[kind]
 

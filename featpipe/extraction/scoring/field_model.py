@@ -10,6 +10,7 @@ import numpy as np
 from featpipe.extraction.scoring.candidates import AMOUNTS, Boundaries
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.confidence import confidences_of, untaught_confidences_of
+from featpipe.extraction.scoring.field_names import RELATED
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.parallel import (
     LEAST_USUAL,
@@ -67,8 +68,6 @@ _FIRST_OF_SEVERAL = 0.7
 #: Least probability of the likeliest value that stands whole behind the field's name and a colon.
 #: Samples of companies make banks and persons less likely, and the label says what they are.
 _LEAST_LABELLED = 0.05
-#: The column of names of a synonym. One of a part of a name heads other things as well.
-_RELATED = 0.9
 #: Cells of a column that head a row of sums, folded.
 _TOTALS = frozenset(("合计", "总计", "小计", "共计", "total", "subtotal", "sum"))
 
@@ -203,7 +202,8 @@ class FieldModel:
             return []
         named = scored.measured[:, _BEHIND_ALIAS]
         is_cell = scored.fills_cell & (named >= named[first])
-        least = _RELATED if all(map(is_known, self.aliases)) else 1.0
+        # A synonym of a part of a name heads other things as well.
+        least = RELATED if all(map(is_known, self.aliases)) else 1.0
         if not is_cell[first] or named[first] < least:
             return []
         numbers = np.flatnonzero(is_cell).tolist()

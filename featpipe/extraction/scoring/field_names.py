@@ -41,7 +41,7 @@ _FADE = np.linspace(1.0, 0.1, _REACH)
 #: Of 1: how far a name on the line above counts as the label, and one in a sentence.
 _ALONE, _STATED = 0.3, 0.8
 #: Of 1: how far a synonym of the field's names counts as the label.
-_RELATED = 0.9
+RELATED = 0.9
 _QUOTES = frozenset("“”\"'‘’「」『』")
 #: Characters between an opening bracket and the name in it.
 _MOST_IN_BRACKET = 40
@@ -81,7 +81,7 @@ def _with_synonyms(features: PageFeatures, found: Candidates, names: Sequence[st
     if not related:
         return own
     return np.maximum(
-        own, _columns_of(features, found, related, are_own=False) * (_RELATED, 1.0, _RELATED)
+        own, _columns_of(features, found, related, are_own=False) * (RELATED, 1.0, RELATED)
     )
 
 

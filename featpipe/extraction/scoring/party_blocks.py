@@ -84,8 +84,8 @@ def party_blocks(
         if parties:
             yield from _first_pieces(own, parties)
             block = _columns_of(own, parties, start)
-        elif not own.labels and (sealed := _sealed(own)) is not None:
-            block = sealed
+        elif not own.labels and (alone := _alone(own)) is not None:
+            block = alone
         elif not own.labels and (heading := _heading.match(own.text)) is not None:
             block = _Columns((heading["words"],)) if is_party(heading["words"]) else None
         elif block is not None:
@@ -135,9 +135,9 @@ def _apart(text: str, places: Sequence[int]) -> tuple[int, ...]:
     return tuple(places) if all(gap == " " * WIDE for gap in gaps) else ()
 
 
-def _sealed(line: _Line) -> _Columns | None:
+def _alone(line: _Line) -> _Columns | None:
     """The parties of a line of nothing but parties, and places for their seals: 甲方(盖章)."""
-    if len(line.text) > _LONGEST_HEAD:
+    if len(line.text) > _LONGEST_HEAD or "。" in line.text:
         return None
     cells = list(_cell.finditer(line.text))
     names = [party_in(cell[0]) for cell in cells]

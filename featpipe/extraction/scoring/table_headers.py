@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.synonyms import is_known, is_party
-from featpipe.extraction.scoring.text_tables import text_tables
+from featpipe.extraction.scoring.text_tables import in_brackets, text_tables
 from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     Table = tuple[int, int, Sequence[Cell]]
 
 _labelled = re.compile(r"[^\s\d:]:\s*\S")
-_in_brackets = re.compile(r"\([^()]*\)")
 _unit = re.compile(r"单位\s*:\s*(?P<unit>[^\n\t();。]{1,16})")
 #: Characters around the beginning of a table that its unit is looked for in.
 _AROUND = 80
@@ -153,7 +152,7 @@ class _Grid:
 def _header(words: str) -> str:
     """A cell's words, "" where they are a label with its value."""
     own = words.strip()
-    return "" if _labelled.search(_in_brackets.sub("", fold_width(own))) else own
+    return "" if _labelled.search(in_brackets.sub("", fold_width(own))) else own
 
 
 def party_in(words: str) -> str:
@@ -163,7 +162,7 @@ def party_in(words: str) -> str:
 
 
 def _name_in(words: str) -> str:
-    return as_label(_in_brackets.sub("", fold_width(words)))
+    return as_label(in_brackets.sub("", fold_width(words)))
 
 
 def _is_label(words: str) -> bool:

@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.values.text import fold_width
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -27,9 +29,10 @@ _LEAST_CELLS = 3
 #: Characters of a header.
 _LONGEST_HEADER = 24
 _gap = re.compile(r"[^\S\n]*\t[^\S\n]*|[^\S\n]{2,}")
-_no_header = re.compile(r"[:：。；;]")
+_no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
-_in_brackets = re.compile(r"[(（][^()（）]*[)）]")
+#: In folded text.
+in_brackets = re.compile(r"\([^()]*\)")
 
 
 def text_tables(
@@ -89,8 +92,10 @@ def _table_of(text: str, rows: Sequence[Row]) -> Iterator[tuple[int, int, list[C
 
 
 def _may_be_header(words: str) -> bool:
-    own = _in_brackets.sub("", words)
-    return len(words) <= _LONGEST_HEADER and not _no_header.search(words) and not _digit.search(own)
+    if len(words) > _LONGEST_HEADER:
+        return False
+    folded = fold_width(words)
+    return not (_no_header.search(folded) or _digit.search(in_brackets.sub("", folded)))
 
 
 def _has_column_of_digits(rows: Sequence[Sequence[str]]) -> bool:

@@ -129,6 +129,15 @@ def cut_places(folded: str) -> NDArray[np.bool_]:
     return places_inside(chain(find_codes(folded), others), len(folded))
 
 
+def covered_before(spans: Iterable[tuple[int, int]], n: int) -> NDArray[np.int64]:
+    """Running count (n + 1,) of the characters of some spans, of a text of n characters."""
+    steps = np.zeros(n + 1, np.int64)
+    for start, end in spans:
+        steps[start] += 1
+        steps[end] -= 1
+    return np.concatenate(([0], np.cumsum(np.cumsum(steps)[:-1] > 0)))
+
+
 def places_inside(spans: Iterable[tuple[int, int]], n: int) -> NDArray[np.bool_]:
     """Places (n + 1,) between two characters of one span, of a text of n characters."""
     steps = np.zeros(n + 2, np.int64)
