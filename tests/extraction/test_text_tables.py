@@ -108,6 +108,15 @@ def test_dashes_and_rows_of_sums_are_no_values_of_a_column(cache: Path) -> None:
     assert [value.text for value in fields["减持均价"].values] == ["23.61"]
 
 
+@pytest.mark.parametrize("kind", ["number", "text", None])
+def test_the_last_header_is_no_label_of_the_next_row(cache: Path, kind: str | None) -> None:
+    text = "采购合同\n序号\t设备名称\t数量\n1\t离心泵\t3\n2\t流量计\t5\n"
+    template = Template(name="采购", fields=(FieldSpec(name="数量", type=kind),))
+    with Extractor([template], cache=cache, models={}) as extractor:
+        values = extractor.extract(text).fields["数量"].values
+    assert {value.text for value in values} == {"3", "5"}
+
+
 def test_a_field_of_one_value_gives_one_cell(cache: Path) -> None:
     template = Template(name="goods", fields=(FieldSpec(name="货物名称", cardinality="one"),))
     with Extractor([template], cache=cache, models={}) as extractor:

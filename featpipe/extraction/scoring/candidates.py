@@ -200,10 +200,9 @@ class Boundaries:
             parts.append((*tokens.spans(exact_places(features.folded)), CELL))
         spans = [span for known in self.known for span in features.compact.find_all(known, 8)]
         parts.append((*tokens.spans(spans), KNOWN))
-        labelled = labelled_values(features.folded, self.names)
-        labelled += labelled_in_blocks(features, self.names)
+        labelled = _labelled(features, self.names) + labelled_in_blocks(features, self.names)
         if not (labelled or self.is_taught):
-            labelled = labelled_values(features.folded, self._synonyms_in(features))
+            labelled = _labelled(features, self._synonyms_in(features))
         if self.kind in SHAPED and self.kind != "id":
             # Without a unit, which a header or a label may have, nothing has the shape: 数量：500.
             cells = [(cell.start, cell.end) for cell in page.headers]
@@ -341,6 +340,21 @@ class Boundaries:
         if self.kind == "organisation":
             strong |= features.boundaries.is_organisation_end[at]
         return strong
+
+
+def _labelled(features: PageFeatures, names: Sequence[str]) -> list[tuple[int, int]]:
+    """What stands behind names, but for what a table has below them as another column's cell."""
+    tokens, spans = features.tokens, labelled_values(features.folded, names)
+    first = np.searchsorted(tokens.start, [start for start, _ in spans])
+    headers = [tokens.label_text.get(code, "") for code in tokens.label[first].tolist()]
+    folded = [fold(name) for name in names]
+    return [
+        span
+        for span, header, is_headed in zip(
+            spans, headers, features.is_headed[first].tolist(), strict=True
+        )
+        if not is_headed or any(name in header for name in folded)
+    ]
 
 
 def is_no_amount(
