@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Bools = NDArray[np.bool_]
 
-_bracket = re.compile(r"(?<=[^\W_])\(([^()\n]{1,60})\)")
+_bracket = re.compile(r"\((?<=[^\W_]\()([^()\n]{1,60})\)")
 #: Brackets that name, number or explain what stands before them.
 _aside = re.compile(
     r"""\s*(?:以下|下称|下同|简称|又称|统称|合称|原名|曾用名|即|系|指|注|见|详见|参见|其中|包括|如|证券|股票|公司|

@@ -46,8 +46,9 @@ _named = re.compile(
 _sealed = re.compile(rf"{_SEAL}[^\S\n]*(?:\s|\Z)")
 _box = re.compile(r"(?:[□☐][^\n。;☑☒■✓√]{0,40})*[☑☒■✓√]\s*(?=[^\s□☐])")
 _form = re.compile(
-    r"[□☐☑☒]|_(?=[_\s]|\Z)|(?<=[\s_:])_"
-    r"|\([^()\n]{0,6}(?:盖章|公章|签章|印章|签字|签名|手印)[^()\n]{0,6}\)"
+    # Every branch begins with a sign of its own, which is quick to look for.
+    r"□|☐|☑|☒|_(?:(?=[_\s]|\Z)|(?<=[\s_:]_))"
+    r"|\((?=[^()\n]{2,14}\))[^()\n]{0,6}(?:盖章|公章|签章|印章|签字|签名|手印)[^()\n]{0,6}\)"
 )
 #: Names of what is a clause: it has commas.
 _of_clause = re.compile(
@@ -201,7 +202,10 @@ def _is_blank_alone(folded: str, name: re.Match[str], stated: re.Match[str]) -> 
     """Whether a blank joins words that begin no clause: those are a part of a sentence."""
     if stated[0].strip() or not stated[0] or folded[stated.end()].isdigit():
         return False
-    return folded[: name.start()].rstrip(" ")[-1:] not in {"", *",;。\n\t()"}
+    before = name.start()
+    while before and folded[before - 1] == " ":
+        before -= 1
+    return folded[before - 1 : before] not in {"", *",;。\n\t()"}
 
 
 def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]]:

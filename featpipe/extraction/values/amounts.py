@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.values.begins import money_places
 from featpipe.extraction.values.bounds import bound_at, split_bound
 from featpipe.extraction.values.numbers import (
     ARABIC,
@@ -27,6 +28,7 @@ from featpipe.extraction.values.numbers import (
     read_number,
     read_scaled,
 )
+from featpipe.extraction.values.text import matches_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,6 +76,11 @@ _SIGNED = {
 }
 #: Folded spelling -> ISO code.
 CURRENCIES = {word: code for code, words in _SPELLINGS.items() for word in words} | _SIGNED
+#: Last character of a currency -> lengths of those that it ends.
+_LENGTHS = {
+    last: tuple(sorted({len(word) for word in CURRENCIES if word[-1] == last}))
+    for last in {word[-1] for word in CURRENCIES}
+}
 
 
 def alternatives(words: Iterable[str]) -> str:
@@ -148,11 +155,14 @@ _loss = re.compile(
     rf"(?<![a-z])(?P<sign>(?:us|hk|nt|nz|au?|ca?|s)?\$|[€£])\s?\((?P<number>{ARABIC})\)"
     rf"(?:\s?(?P<scale>{SCALE}))?"
 )
+_begins_loss = re.compile(r"[$€£]\s?\(")
 #: Groups of three digits behind points, with two decimals or two such groups, and behind commas.
 _points = re.compile(
     r"(?<![\d.,])\d{1,3}(?:\.\d{3})+,\d\d(?![\d.,])|(?:€|eur)\s?\d{1,3}(?:\.\d{3}){2,}(?![.,]?\d)"
     r"|(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}\s?(?:€|eur|欧元|歐元)"
 )
+#: In all of those; its first sign is quicker to look for than theirs.
+_two_groups = re.compile(r"\.\d{3}[.,]\d")
 _commas = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+\.\d\d?(?![\d.,])")
 _one_group = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _cut_digits = re.compile(r"0\d")
@@ -180,15 +190,16 @@ _row = re.compile(r"(?m)^ *(\d{1,3}) (?=\d)(?=[^\n]*\n *(\d{1,3}) )|^ *(\d{1,3})
 
 def without_row_numbers(folded: str) -> str:
     """Of the same length, with dots for 1 and 2 of rows such as 1 500元 and 2 300元."""
-    kept, expected = list(folded), 0
+    parts, done, expected = [], 0, 0
     for match in _row.finditer(folded):
         number = int(match[1] or match[3])
         is_row = number == expected or (match[2] is not None and int(match[2]) == number + 1)
         expected = number + 1 if is_row else 0
         if is_row:
             start, end = match.span(1) if match[1] else match.span(3)
-            kept[start:end] = "·" * (end - start)
-    return "".join(kept)
+            parts += [folded[done:start], "·" * (end - start)]
+            done = end
+    return "".join([*parts, folded[done:]]) if parts else folded
 
 
 def find_money(folded: str) -> Iterator[Amount]:
@@ -200,7 +211,7 @@ def find_money(folded: str) -> Iterator[Amount]:
 
 def _find_losses(folded: str) -> Iterator[Amount]:
     """Negative amounts of English accounts: $(1,234.00) and US$ (1.5) million."""
-    for match in _loss.finditer(folded):
+    for match in _loss.finditer(folded) if _begins_loss.search(folded) else ():
         number = read_scaled(match["number"], match["scale"])
         if number is not None:
             yield Amount(match.start(), match.end(), plain(-number), CURRENCIES[match["sign"]])
@@ -209,7 +220,7 @@ def _find_losses(folded: str) -> Iterator[Amount]:
 def _find_money(folded: str) -> Iterator[Amount]:
     folded = without_row_numbers(folded)
     has_points = _has_points(folded)
-    for match in _money.finditer(folded):
+    for match in matches_at(_money, folded, money_places(folded, _LENGTHS)):
         is_day = folded[match.end() - 1 : match.end() + 1] in _DAYS
         if (match["sign"] or match["unit"]) and stands_alone(folded, match) and not is_day:
             amount = _read_money(folded, match, has_points=has_points)
@@ -249,7 +260,7 @@ def _has_points(folded: str) -> bool:
     """Whether a document writes 1.234,50 or €1.234.567, so that its €1.234 is no decimal number."""
     if not any(word in folded for word in ("€", "eur", "欧元", "歐元")):
         return False
-    return bool(_points.search(folded)) and not _commas.search(folded)
+    return bool(_two_groups.search(folded) and _points.search(folded)) and not _commas.search(folded)
 
 
 def _read_money(folded: str, match: re.Match[str], *, has_points: bool = False) -> Amount | None:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.values.amounts import CURRENCIES
-from featpipe.extraction.values.text import matches_at, points_of
+from featpipe.extraction.values.text import DECIMAL, TRAITS, matches_at, points_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
+
+    Bools = NDArray[np.bool_]
 
 #: Chinese characters that a code may begin with; the others end the words before it (编号为借-1).
 _HAN = "(?![为是即的号码])[\u4e00-\u9fff]"
@@ -69,6 +71,10 @@ _year = re.compile(_YEAR)
 _MOST_BEFORE_YEAR = 12
 #: Signs below 128 that a joined code is made of.
 _IS_SIGN = np.array([chr(n) in "abcdefghijklmnopqrstuvwxyz0123456789-_/." for n in range(128)])
+#: Digits of a card, and of thousands or a time of the day, at least.
+_CARD_DIGITS, _TIME_DIGITS = 16, 3
+#: What ends the pattern of a card reaches so far behind its digits and blanks.
+_BEHIND_CARD = 3
 
 
 def find_codes(folded: str) -> Iterator[tuple[int, int]]:
@@ -88,10 +94,11 @@ def find_codes(folded: str) -> Iterator[tuple[int, int]]:
             is_date = not match[0].isascii() and text[match.end() : match.end() + 1] in {"年", "月"}
             if _mixed.match(match[0]) and not is_amount and not is_date:
                 yield match.span()
-    for match in _grouped.finditer(text):
-        if not _years.fullmatch(match[0]):
-            yield match.span()
-    for match in (*plate.finditer(text), *_lettered.finditer(text)):
+    for start, end in _runs_of_digits(text, " ", _CARD_DIGITS):
+        for match in _grouped.finditer(text, start, end + _BEHIND_CARD):
+            if not _years.fullmatch(match[0]):
+                yield match.span()
+    for match in (*plate.finditer(text), *(_lettered.finditer(text) if "字第" in text else ())):
         yield match.span()
     near_years = {
         place
@@ -106,10 +113,28 @@ def _runs_with_digits(text: str) -> list[tuple[int, int]]:
     """Spans of the runs of signs of joined codes that hold digits and other signs."""
     points = points_of(text)
     is_sign = _IS_SIGN[np.minimum(points, 127)] | ((points >= 0x4E00) & (points <= 0x9FFF))
-    edges = np.flatnonzero(np.diff(is_sign, prepend=False, append=False)).reshape(-1, 2)
     is_digit = (points >= ord("0")) & (points <= ord("9"))
-    n_digits = np.diff(np.concatenate(([0], np.cumsum(is_digit)))[edges], axis=1)[:, 0]
-    keep = (n_digits > 0) & (n_digits < edges[:, 1] - edges[:, 0])
+    return _runs(is_sign, is_digit, 1)
+
+
+def _runs_of_digits(text: str, marks: str, n_digits: int) -> list[tuple[int, int]]:
+    """Spans of the runs of digits and some marks that hold so many digits, and marks."""
+    points = points_of(text)
+    is_digit = (TRAITS.look_up(points) & DECIMAL) > 0
+    is_sign = is_digit.copy()
+    for mark in marks:
+        is_sign |= points == ord(mark)
+    return _runs(is_sign, is_digit, n_digits)
+
+
+def _runs(is_sign: Bools, is_digit: Bools, at_least: int) -> list[tuple[int, int]]:
+    """Spans of the runs of signs with so many digits, and other signs."""
+    padded = np.zeros(len(is_sign) + 2, bool)
+    padded[1:-1] = is_sign
+    edges = np.flatnonzero(padded[1:] != padded[:-1]).reshape(-1, 2)
+    digits = np.flatnonzero(is_digit)
+    first, last = np.searchsorted(digits, edges.T)
+    keep = (last - first >= at_least) & (last - first < edges[:, 1] - edges[:, 0])
     return [(start, end) for start, end in edges[keep].tolist()]
 
 
@@ -125,7 +150,13 @@ def cut_places(folded: str) -> NDArray[np.bool_]:
 
     Those inside codes, numbers in groups of thousands, and times of the day.
     """
-    others = (match.span() for one in (_thousands, _clock) for match in one.finditer(folded))
+    runs = _runs_of_digits(folded, ",.:", _TIME_DIGITS)
+    others = (
+        match.span()
+        for start, end in runs
+        for one in (_thousands, _clock)
+        for match in one.finditer(folded, start, end)
+    )
     return places_inside(chain(find_codes(folded), others), len(folded))
 
 

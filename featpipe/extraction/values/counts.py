@@ -23,6 +23,7 @@ from featpipe.extraction.values.amounts import (
     with_zero,
     without_row_numbers,
 )
+from featpipe.extraction.values.begins import numeral_places
 from featpipe.extraction.values.bounds import bound_at, split_bound
 from featpipe.extraction.values.numbers import (
     ARABIC,
@@ -35,6 +36,7 @@ from featpipe.extraction.values.numbers import (
     read_number,
     read_scaled,
 )
+from featpipe.extraction.values.text import matches_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +112,7 @@ _PARTS = {
 def find_numbers(folded: str) -> Iterator[Amount]:
     """Every number with a scale or unit, in order; a range before its two ends."""
     folded = without_row_numbers(folded)
-    for match in _number.finditer(folded):
+    for match in matches_at(_number, folded, numeral_places(folded)):
         is_bare = not match["scale"] and not match["unit"]
         if not is_bare and stands_alone(folded, match):
             yield from _counts_of(folded, match)
@@ -185,7 +187,7 @@ def _read_low(match: re.Match[str]) -> Amount | None:
 
 def find_percents(folded: str) -> Iterator[Amount]:
     """Shares: ``8.50%``, ``百分之八``, ``3‰``, ``25个基点``; keys are fractions of one."""
-    for match in _percent.finditer(folded):
+    for match in matches_at(_percent, folded, numeral_places(folded)):
         amount = _read_percent(match)
         if amount is not None:
             bound = bound_at(folded, amount.start, amount.end)

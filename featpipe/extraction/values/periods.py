@@ -10,6 +10,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.values.begins import numeral_places
 from featpipe.extraction.values.dates import When, find_dates, read_date
 from featpipe.extraction.values.numbers import (
     CHINESE,
@@ -19,6 +20,7 @@ from featpipe.extraction.values.numbers import (
     plain,
     read_number,
 )
+from featpipe.extraction.values.text import matches_at, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +122,8 @@ def _matches(folded: str) -> Iterator[tuple[re.Match[str] | None, re.Match[str],
     is_date = bytearray(len(folded))
     for date in find_dates(folded):
         is_date[date.start : date.end] = b"\1" * (date.end - date.start)
-    for match in _period.finditer(folded):
+    places = sorted({*numeral_places(folded), *places_of(_WORDS, folded)})
+    for match in matches_at(_period, folded, places):
         low = _low_of(folded, match)
         in_date = any(is_date[match.start() : match.end()])
         is_calendar = match["u"] in {"月", "日"} and match["n"].isdigit() and len(match["n"]) <= 2
