@@ -76,8 +76,8 @@ def hashed_rows(features: PageFeatures, found: Candidates) -> HashedRows:
     at_start = [kinds.around(starts), near.verb_before[starts], near.preposition_before[starts]]
     at_end = [kinds.around(ends), near.verb_behind[ends], near.preposition_behind[ends]]
     return HashedRows(
-        np.hstack((context.at_start[starts], _hashed(at_start, _KINDS_AT_START))),
-        np.hstack((context.at_end[ends], _hashed(at_end, _KINDS_AT_END))),
+        np.vstack((context.at_start.take(starts, axis=1), _hashed(at_start, _KINDS_AT_START))),
+        np.vstack((context.at_end.take(ends, axis=1), _hashed(at_end, _KINDS_AT_END))),
         _hashed(columns, _OF_BOTH),
         start,
         end,
@@ -85,8 +85,8 @@ def hashed_rows(features: PageFeatures, found: Candidates) -> HashedRows:
 
 
 def _hashed(columns: list[Ints], numbers: tuple[int, ...]) -> NDArray[np.int32]:
-    """Places in the hashed space, a row for each span or place."""
-    return np.ascontiguousarray((number_columns(columns, numbers) & (N_HASHED - 1)).T, np.int32)
+    """Places in the hashed space, for each span or place."""
+    return np.asarray(number_columns(columns, numbers) & (N_HASHED - 1), np.int32)
 
 
 #: Numbers of the columns that depend on both ends of a span.
@@ -101,9 +101,9 @@ def _inside(sums: Ints, found: Candidates) -> Ints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanRows:
-    """Features of spans that are the same for all fields. One row per span, ascending by ``codes``.
+    """Features of spans that are the same for all fields; the spans ascend by ``codes``.
 
-    Shapes: ``codes`` (n,), ``shared`` (n, n_shared), ``inside`` (n,) the same number for the same
+    Shapes: ``codes`` (n,), ``shared`` (n_shared, n), ``inside`` (n,) the same number for the same
     words.
     """
 
@@ -121,8 +121,7 @@ class SpanRows:
         return SpanRows(
             self.codes[places],
             self.hashed.at(places),
-            # By columns, as they are kept.
-            self.shared.T.take(places, axis=1).T,
+            self.shared.take(places, axis=1),
             self.measures.at(places),
             self.inside[places],
         )
@@ -165,7 +164,7 @@ def measured_columns(
     n_shared = len(_SHARED)
     # A column lies in one piece: they are written one by one.
     columns = np.empty((len(found), len(MEASURED)), order="F")
-    columns[:, :n_shared] = rows.shared
+    columns.T[:n_shared] = rows.shared
     columns[:, n_shared] = _repeats(rows.inside)
     columns[:, n_shared + 1] = sentences.by_vectors[sentence]
     columns[:, n_shared + 2] = sentences.by_words[sentence]
@@ -184,9 +183,9 @@ def _shared_columns(features: PageFeatures, found: Candidates) -> Floats:
     context = features.context
     first, last = found.first, found.last
     length = last - first
-    counts = (context.counts[last] - context.counts[first]).T
+    counts = context.counts.take(last, axis=1) - context.counts.take(first, axis=1)
     n_marks, n_function_words, n_words, n_digits, n_latin, n_capitalised = counts[:6]
-    before, behind = context.before[first].T, context.behind[last].T
+    before, behind = context.before.take(first, axis=1), context.behind.take(last, axis=1)
     colon, opener, line_start, clean_start, word_start, early, surname = before
     stop, line_end, clean_end, word_end, organisation = behind
     is_name = (surname & (n_latin == 0) & (length <= 3)) | (n_capitalised == length)
@@ -214,9 +213,9 @@ def _shared_columns(features: PageFeatures, found: Candidates) -> Floats:
         features.brackets.goes_on[last],
         features.brackets.went_on[first],
     ]
-    shared = np.empty((len(found), len(_SHARED)), order="F")
+    shared = np.empty((len(_SHARED), len(found)))
     for number, column in enumerate(columns):
-        shared[:, number] = column
+        shared[number] = column
     return shared
 
 

@@ -232,12 +232,15 @@ BEHIND = ("stop", "line end", "clean end", "word start", "organisation")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnContext:
-    """Row i is the place before token i; ``n`` tokens have n + 1 places."""
+    """Place i is the one before token i; ``n`` tokens have n + 1 places.
+
+    A column lies in one piece: most are looked up, and added to others, one by one.
+    """
 
     at_start: NDArray[np.int32]
-    """Hashed columns (n, ...): :data:`AT_START`, then pairs before."""
+    """Hashed columns (..., n): :data:`AT_START`, then pairs before."""
     at_end: NDArray[np.int32]
-    """Hashed columns (n + 1, ...): :data:`AT_END`, then pairs behind."""
+    """Hashed columns (..., n + 1): :data:`AT_END`, then pairs behind."""
     left: Ints
     """Codes (n + 1,): of the token before a place; ``pair_left`` of the two before it."""
     pair_left: Ints
@@ -247,7 +250,7 @@ class ColumnContext:
     alike in ``sums``, only runs of digits of one length in ``exact_sums``."""
     exact_sums: Ints
     counts: NDArray[np.int32]
-    """(n + 1, len(COUNTED)), likewise ``before`` and ``behind``."""
+    """(len(COUNTED), n + 1) running counts; ``before`` and ``behind`` likewise."""
     before: Bools
     behind: Bools
 
@@ -333,8 +336,8 @@ def _at_end(n: int, code: Ints, pairs: Ints) -> NDArray[np.int32]:
 
 
 def _hashed(columns: Ints) -> NDArray[np.int32]:
-    """Places in the hashed space, a row for each place of the document."""
-    return np.ascontiguousarray((columns & (N_HASHED - 1)).T, np.int32)
+    """Places in the hashed space, for each place of the document."""
+    return np.asarray(columns & (N_HASHED - 1), np.int32)
 
 
 def _running(values: Ints) -> Ints:
@@ -343,7 +346,7 @@ def _running(values: Ints) -> Ints:
 
 def _counts(tokens: Tokens, bits: NDArray[np.uint8]) -> NDArray[np.int32]:
     code = tokens.code
-    steps = np.zeros((len(code) + 1, len(COUNTED)), np.int32)
+    steps = np.zeros((len(COUNTED), len(code) + 1), np.int32)
     columns = [
         tokens.is_mark,
         (bits & _FUNCTION_WORD) > 0,
@@ -358,8 +361,8 @@ def _counts(tokens: Tokens, bits: NDArray[np.uint8]) -> NDArray[np.int32]:
         code == _QUOTE,
     ]
     for number, column in enumerate(columns):
-        steps[1:, number] = column
-    return np.cumsum(steps, axis=0, dtype=np.int32)
+        steps[number, 1:] = column
+    return np.cumsum(steps, axis=1, dtype=np.int32)
 
 
 def _before(tokens: Tokens, bits: NDArray[np.uint8]) -> Bools:
@@ -375,7 +378,7 @@ def _before(tokens: Tokens, bits: NDArray[np.uint8]) -> Bools:
         np.concatenate((tokens.line <= 1, [False])),
         np.concatenate(((bits & _SURNAME) > 0, [False])),
     ]
-    return np.stack(columns, axis=1).reshape(len(tokens) + 1, len(BEFORE))
+    return np.stack(columns)
 
 
 def _behind(tokens: Tokens, bits: NDArray[np.uint8], is_organisation_end: Bools) -> Bools:
@@ -388,4 +391,4 @@ def _behind(tokens: Tokens, bits: NDArray[np.uint8], is_organisation_end: Bools)
         np.concatenate((tokens.is_word_start, [True])),
         np.concatenate(([False], is_organisation_end)),
     ]
-    return np.stack(columns, axis=1).reshape(len(tokens) + 1, len(BEHIND))
+    return np.stack(columns)

@@ -214,7 +214,7 @@ def _mentions_of(sample: Sample, own: _Proposed, kind: FieldType) -> OwnMentions
     features, spans = sample.features, sample.spans
     return OwnMentions(
         own.rows.hashed.at(own.labels).matrix(),
-        own.rows.measures.rows[own.labels],
+        np.ascontiguousarray(own.rows.measures.columns[:, own.labels].T),
         *words_of(features, () if kind in SHAPED else spans),
         features.amounts.shares(*features.tokens.spans(spans)),
     )

@@ -76,10 +76,14 @@ def hashes_of(words: Iterable[str]) -> Ints:
 
 def mix(first: Ints, second: Ints | int) -> Ints:
     """One number below 2**31 for two; their order counts."""
-    mixed = (np.asarray(first, np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ (
-        np.asarray(second, np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed = _unsigned(first) * np.uint64(0x9E3779B97F4A7C15) ^ (
+        _unsigned(second) * np.uint64(0xC2B2AE3D27D4EB4F)
     )
-    return np.asarray((mixed >> np.uint64(20)) & np.uint64(0x7FFFFFFF), np.int64)
+    return np.asarray((mixed >> np.uint64(20) & np.uint64(0x7FFFFFFF)).view(np.int64))
+
+
+def _unsigned(numbers: Ints | int) -> NDArray[np.uint64]:
+    return np.asarray(numbers, np.int64).view(np.uint64)
 
 
 def pair_codes(code: Ints) -> Ints:
