@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     Value = TypeVar("Value", np.int32, np.int64, np.uint32, np.uint64, np.void)
 
 
+def distinct(values: NDArray[Value]) -> NDArray[Value]:
+    """``np.unique``, which since NumPy 2.3 hashes integers: that takes six times as long: (m,)."""
+    ordered = np.sort(values, axis=None)
+    is_new = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    return ordered[is_new]
+
+
 def is_in(values: NDArray[Value], wanted: NDArray[Value]) -> NDArray[np.bool_]:
     """``np.isin`` for ``wanted`` in ascending order, which that would sort at every call: (n,)."""
     if not len(wanted):

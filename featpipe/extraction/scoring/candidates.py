@@ -31,7 +31,7 @@ from featpipe.extraction.scoring.synonyms import heads_of, synonyms_of
 from featpipe.extraction.values.codes import covered_before
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import is_readable
-from featpipe.store.sorted_values import is_in
+from featpipe.store.sorted_values import distinct, is_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -102,10 +102,11 @@ class Candidates:
             return cls(none, none, none)
         spans = np.concatenate([first << 32 | last for first, last, _ in parts])
         bits = np.concatenate([np.full(len(first), bit) for first, _, bit in parts])
-        distinct, inverse = np.unique(spans, return_inverse=True)
-        origin = np.zeros(len(distinct), np.int64)
-        np.bitwise_or.at(origin, inverse, bits)
-        return cls(distinct >> 32, distinct & 0xFFFFFFFF, origin)
+        order = np.argsort(spans)
+        spans = spans[order]
+        starts = np.flatnonzero(np.diff(spans, prepend=-1))
+        codes = spans[starts]
+        return cls(codes >> 32, codes & 0xFFFFFFFF, np.bitwise_or.reduceat(bits[order], starts))
 
 
 def _nothing() -> Ints:
@@ -265,7 +266,7 @@ class Boundaries:
             return np.asarray(inside)
         first, last = features.tokens.spans(places)
         exact = first << 32 | last
-        is_other = is_in(found.first, np.unique(first)) & ~is_in(found.codes, np.unique(exact))
+        is_other = is_in(found.first, distinct(first)) & ~is_in(found.codes, distinct(exact))
         return np.asarray(inside | is_other)
 
     def _clauses(self, features: PageFeatures, is_open: Bools) -> Spans:

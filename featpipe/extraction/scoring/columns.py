@@ -21,6 +21,7 @@ from featpipe.extraction.scoring.field_names import NAMES, name_columns
 from featpipe.extraction.scoring.hashed_rows import HashedRows, distinct_below
 from featpipe.extraction.scoring.similarity import INSIDE, SIMILARITIES, SpanMeasures
 from featpipe.extraction.scoring.tokens import mix
+from featpipe.store.sorted_values import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,7 +130,7 @@ class SpanRows:
 
 def span_rows(features: PageFeatures, many: Sequence[Candidates]) -> SpanRows:
     """Rows for the distinct spans of the candidates of many fields."""
-    codes = np.unique(np.concatenate([found.codes for found in many]))
+    codes = distinct(np.concatenate([found.codes for found in many]))
     first, last = codes >> 32, codes & 0xFFFFFFFF
     found = Candidates(first, last, np.zeros(len(codes), np.int64))
     return SpanRows(

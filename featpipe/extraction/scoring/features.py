@@ -103,6 +103,16 @@ class PageFeatures:
         return compact(self.page.text)
 
     @cached_property
+    def gaps(self) -> bytes:
+        """(len(compact.text) + 1,) 1 where a character was dropped before one: as good as a mark.
+
+        Commas, blanks and line breaks are dropped.
+        """
+        gaps = np.zeros(len(self.compact.text) + 1, bool)
+        gaps[1:-1] = np.diff(self.compact.places) > 1
+        return gaps.tobytes()
+
+    @cached_property
     def tokens(self) -> Tokens:
         """The tokens with their labels and headings."""
         return make_tokens(self.page, self.folded)
@@ -189,9 +199,14 @@ class PageFeatures:
         )
 
     @cached_property
+    def codes(self) -> tuple[tuple[int, int], ...]:
+        """Spans of codes."""
+        return tuple(find_codes(self.folded))
+
+    @cached_property
     def cuts(self) -> Bools:
         """Places (len(text) + 1,) inside codes: a value that begins or ends there is cut."""
-        return cut_places(self.folded)
+        return cut_places(self.folded, self.codes)
 
     @cached_property
     def form_marks(self) -> Ints:
@@ -245,7 +260,7 @@ class PageFeatures:
             # 500kw and 3.5 are amounts, 2024-0731 is none.
             codes = [
                 (start, end)
-                for start, end in find_codes(self.folded)
+                for start, end in self.codes
                 if not self.folded[start].isdigit() or "-" in self.folded[start:end]
             ]
             n = len(self.folded)
@@ -256,7 +271,8 @@ class PageFeatures:
     def find(self, kind: FieldType) -> list[Found]:
         """Every text with the shape of a type, in order."""
         if kind not in self._found:
-            self._found[kind] = list(find_values(self.folded, kind))
+            dates = self.find("date") if kind == "period" else None
+            self._found[kind] = list(find_values(self.folded, kind, dates))
         return self._found[kind]
 
     def value_at(self, kind: FieldType, start: int, end: int) -> Value:
@@ -275,26 +291,22 @@ class PageFeatures:
         """
         known = self._repeats.get(folded)
         if known is None:
-            known = self._repeats[folded] = _count_repeats(self.compact, folded)
+            known = self._repeats[folded] = _count_repeats(self.compact.text, self.gaps, folded)
         return known
 
 
-def _count_repeats(compact: Compact, folded: str) -> Repeats:
-    whole, places = compact.text, compact.places
+def _count_repeats(whole: str, gaps: bytes, folded: str) -> Repeats:
     at = whole.find(folded)
     n, is_free, before, behind = 0, False, set(), set()
     while at >= 0 and n < _MOST_REPEATS:
-        left = whole[at - 1] if at else " "
-        right = whole[at + len(folded)] if at + len(folded) < len(whole) else " "
-        # A dropped character (comma, blank, line break) between two kept ones is a mark as well.
-        gap_left = at > 0 and places[at] - places[at - 1] > 1
-        last = at + len(folded) - 1
-        gap_right = last + 1 < len(whole) and places[last + 1] - places[last] > 1
-        before.add("" if gap_left else left)
-        behind.add("" if gap_right else right)
-        is_free |= (gap_left or not left.isalnum()) and (gap_right or not right.isalnum())
+        end = at + len(folded)
+        left = "" if gaps[at] else whole[at - 1 : at] or " "
+        right = "" if gaps[end] else whole[end : end + 1] or " "
+        before.add(left)
+        behind.add(right)
+        is_free = is_free or not (left.isalnum() or right.isalnum())
         n += 1
-        at = whole.find(folded, at + len(folded))
+        at = whole.find(folded, end)
     extends = n > 1 and (_is_one_letter(before) or _is_one_letter(behind))
     return Repeats(math.log1p(n) / 2, is_free, extends)
 

@@ -145,10 +145,11 @@ def _is_range(text: str) -> bool:
     return is_number and int(low) < int(high)
 
 
-def cut_places(folded: str) -> NDArray[np.bool_]:
+def cut_places(folded: str, codes: Iterable[tuple[int, int]]) -> NDArray[np.bool_]:
     """Places (len(folded) + 1,) at which a value that begins or ends is cut.
 
-    Those inside codes, numbers in groups of thousands, and times of the day.
+    Those inside codes, as :func:`find_codes` has them, numbers in groups of thousands, and times of
+    the day.
     """
     runs = _runs_of_digits(folded, ",.:", _TIME_DIGITS)
     others = (
@@ -157,7 +158,7 @@ def cut_places(folded: str) -> NDArray[np.bool_]:
         for one in (_thousands, _clock)
         for match in one.finditer(folded, start, end)
     )
-    return places_inside(chain(find_codes(folded), others), len(folded))
+    return places_inside(chain(codes, others), len(folded))
 
 
 def covered_before(spans: Iterable[tuple[int, int]], n: int) -> NDArray[np.int64]:

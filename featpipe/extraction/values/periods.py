@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from featpipe.extraction.values.begins import numeral_places
 from featpipe.extraction.values.dates import When, find_dates, read_date
@@ -23,7 +23,7 @@ from featpipe.extraction.values.numbers import (
 from featpipe.extraction.values.text import matches_at, places_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _UNITS = {
     spelling: (unit, size)
@@ -97,14 +97,30 @@ _ends_month = re.compile(r"\d\s?月\s?\Z")
 _LONGEST_END = 4
 
 
-def find_periods(folded: str) -> Iterator[When]:
-    """Every length of time, a range before its ends; units of a date are left out."""
-    yield from sorted(_found_in(folded), key=lambda found: (found.start, -found.end))
+class Span(Protocol):
+    """Something at a place of a text."""
+
+    @property
+    def start(self) -> int:
+        """Its first character."""
+
+    @property
+    def end(self) -> int:
+        """The character behind it."""
 
 
-def _found_in(folded: str) -> Iterator[When]:
+def find_periods(folded: str, dates: Iterable[Span] | None = None) -> Iterator[When]:
+    """Every length of time, a range before its ends; units of a date are left out.
+
+    ``dates`` are those of the text, if they are known.
+    """
+    found = _found_in(folded, find_dates(folded) if dates is None else dates)
+    yield from sorted(found, key=lambda found: (found.start, -found.end))
+
+
+def _found_in(folded: str, dates: Iterable[Span]) -> Iterator[When]:
     before: When | None = None
-    for low, match, found in _matches(folded):
+    for low, match, found in _matches(folded, dates):
         if low is None and before is not None and _goes_on(folded, before, found):
             before = When(before.start, found.end, f"{before.key} {found.key}")
             continue
@@ -117,10 +133,12 @@ def _found_in(folded: str) -> Iterator[When]:
         yield before
 
 
-def _matches(folded: str) -> Iterator[tuple[re.Match[str] | None, re.Match[str], When]]:
+def _matches(
+    folded: str, dates: Iterable[Span]
+) -> Iterator[tuple[re.Match[str] | None, re.Match[str], When]]:
     """Each length of time, with what it is the high end of."""
     is_date = bytearray(len(folded))
-    for date in find_dates(folded):
+    for date in dates:
         is_date[date.start : date.end] = b"\1" * (date.end - date.start)
     places = sorted({*numeral_places(folded), *places_of(_WORDS, folded)})
     for match in matches_at(_period, folded, places):

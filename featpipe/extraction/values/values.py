@@ -230,16 +230,21 @@ def has_shape(text: str, kind: FieldType) -> bool:
     return any((found.start, found.end) == (0, len(folded)) for found in find_values(folded, kind))
 
 
-def find_values(folded: str, kind: FieldType) -> Iterator[Found]:
+def find_values(
+    folded: str, kind: FieldType, found_dates: Sequence[Found] | None = None
+) -> Iterator[Found]:
     """Values with a shape of their own (money, dates, ids ...) in folded text, in order.
 
     Args:
         folded: of :func:`fold_width`, so that offsets are those of the original.
         kind: types without a shape (text, organisation ...) yield nothing here.
+        found_dates: those of the text, if they are known: periods are found beside them.
 
     """
     finder = _FINDERS.get(kind)
-    if finder is not None:
+    if kind == "period":
+        yield from _find_periods(folded, found_dates)
+    elif finder is not None:
         yield from finder(folded)
 
 
@@ -259,8 +264,8 @@ def _find_dates(folded: str) -> Iterator[Found]:
         yield Found(when.start, when.end, Value("date", when.key))
 
 
-def _find_periods(folded: str) -> Iterator[Found]:
-    for when in periods.find_periods(folded):
+def _find_periods(folded: str, found_dates: Sequence[Found] | None) -> Iterator[Found]:
+    for when in periods.find_periods(folded, found_dates):
         bound = bound_at(folded, when.start, when.end)
         yield Found(when.start, when.end, Value("period", when.key, "", bound))
 
@@ -276,8 +281,9 @@ def _pattern_finder(kind: FieldType, *patterns: re.Pattern[str]) -> Finder:
 
 def _find_ids(folded: str) -> Iterator[Found]:
     """Codes, and runs of digits and letters that are no part of one."""
-    is_cut = cut_places(folded)
-    spans = {span for span in find_codes(folded) if _is_long(folded[slice(*span)])}
+    codes = list(find_codes(folded))
+    is_cut = cut_places(folded, codes)
+    spans = {span for span in codes if _is_long(folded[slice(*span)])}
     spans |= {span for span in _ids_with_digits(folded) if not is_cut[list(span)].any()}
     reached = 0
     for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
@@ -305,7 +311,6 @@ _FINDERS: dict[FieldType, Finder] = {
     "number": _amount_finder("number", counts.find_numbers),
     "percent": _amount_finder("percent", counts.find_percents),
     "date": _find_dates,
-    "period": _find_periods,
     "id": _find_ids,
     "phone": _pattern_finder("phone", _phone),
     "email": _pattern_finder("email", _email),
