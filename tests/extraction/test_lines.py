@@ -73,10 +73,10 @@ def test_words_of_values_beside_a_span_say_that_it_is_cut() -> None:
     inside[features.words_inside[[0, 1, 3, 4]]] = 1.0
     inside[features.words_inside[[6, 7]]] = -1.0
     first, last = np.array([0, 0, 3]), np.array([2, 5, 5])
-    columns = replace(samples, inside=inside).likeness_inside(
-        features, Candidates(first, last, np.zeros(3, np.int64))
-    )
-    last_line, before, behind = columns[:, [INSIDE.index(f"{name} like") for name in OF_LINES]].T
+    columns = np.empty((len(INSIDE), 3))
+    found = Candidates(first, last, np.zeros(3, np.int64))
+    replace(samples, inside=inside).likeness_inside(features, found, columns)
+    last_line, before, behind = columns[[INSIDE.index(f"{name} like") for name in OF_LINES]]
     assert last_line.tolist() == [1.0, 1.0, 1.0]
     assert before.tolist() == [0.0, 0.0, 2 / 3]  # a break is no word of values
     assert behind.tolist() == [2 / 3, -2 / 3, -2 / 3]

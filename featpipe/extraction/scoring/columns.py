@@ -47,10 +47,22 @@ _SHARED = (
     "function words", "organisation", "person", "n words", "all digits", "clean start",
     "clean end", "cuts entity", "before bracket", "behind bracket",
 )  # fmt: skip
-MEASURED = (
-    *_SHARED, "repeats", "vector", "words of sentence", *SENTENCES, *NAMES,
-    *(f"from {name}" for name in ORIGINS), *SIMILARITIES, *INSIDE,
-)  # fmt: skip
+_GROUPS = {
+    "shared": _SHARED,
+    "of spans": ("repeats", "vector", "words of sentence"),
+    "sentences": SENTENCES,
+    "names": NAMES,
+    "origins": tuple(f"from {name}" for name in ORIGINS),
+    "similarities": SIMILARITIES,
+    "inside": INSIDE,
+}
+MEASURED = tuple(name for names in _GROUPS.values() for name in names)
+#: Where the columns of each group are.
+_PLACES = {
+    group: slice(MEASURED.index(names[0]), MEASURED.index(names[0]) + len(names))
+    for group, names in _GROUPS.items()
+}
+_ORIGIN_BITS = (1 << np.arange(len(ORIGINS)))[:, None]
 
 
 def hashed_rows(features: PageFeatures, found: Candidates) -> HashedRows:
@@ -162,22 +174,20 @@ def measured_columns(
 
     """
     sentence = features.tokens.sentence[found.first]
-    n_shared = len(_SHARED)
     # A column lies in one piece: they are written one by one.
-    columns = np.empty((len(found), len(MEASURED)), order="F")
-    columns.T[:n_shared] = rows.shared
-    columns[:, n_shared] = _repeats(rows.inside)
-    columns[:, n_shared + 1] = sentences.by_vectors[sentence]
-    columns[:, n_shared + 2] = sentences.by_words[sentence]
-    named = n_shared + 3 + len(SENTENCES)
-    columns[:, n_shared + 3 : named] = _sentence_columns(features, found, sentences.log_odds)
-    bits = np.arange(len(ORIGINS))
-    first = named + len(NAMES)
-    columns[:, named:first] = name_columns(features, found, aliases)
-    columns[:, first : first + len(bits)] = (found.origin[:, None] >> bits) & 1
-    columns[:, first + len(bits) : -len(INSIDE)] = mentions.similarity(rows.hashed, rows.measures)
-    columns[:, -len(INSIDE) :] = mentions.likeness_inside(features, found)
-    return columns
+    columns = np.empty((len(MEASURED), len(found)))
+    columns[_PLACES["shared"]] = rows.shared
+    columns[_PLACES["of spans"]] = (
+        _repeats(rows.inside),
+        sentences.by_vectors[sentence],
+        sentences.by_words[sentence],
+    )
+    columns[_PLACES["sentences"]] = _sentence_columns(features, found, sentences.log_odds).T
+    columns[_PLACES["names"]] = name_columns(features, found, aliases).T
+    np.not_equal(found.origin & _ORIGIN_BITS, 0, out=columns[_PLACES["origins"]], casting="unsafe")
+    mentions.similarity(rows.hashed, rows.measures, out=columns[_PLACES["similarities"]])
+    mentions.likeness_inside(features, found, out=columns[_PLACES["inside"]])
+    return columns.T
 
 
 def _shared_columns(features: PageFeatures, found: Candidates) -> Floats:

@@ -242,8 +242,8 @@ class SampleMentions:
         shares[NO_ENTITY_PLACE] = min(shares[NO_ENTITY_PLACE], np.float32(_NEUTRAL))
         return cls(shares, measures[::step], inside, amounts)
 
-    def likeness_inside(self, features: PageFeatures, found: Candidates) -> Floats:
-        """Columns (n, len(INSIDE)): log odds to be inside a value.
+    def likeness_inside(self, features: PageFeatures, found: Candidates, out: Floats) -> None:
+        """Columns, written to ``out`` (len(INSIDE), n): log odds to be inside a value.
 
         Of what stands in each span, and the means over the words of the lines at its edges.
         """
@@ -251,30 +251,28 @@ class SampleMentions:
         sums = np.append(0.0, np.cumsum(self.inside.take(features.words_inside), dtype=np.float64))
         words = (sums[last] - sums[first]) / _MUCH_OF_WORDS
         amounts = likeness_of_amounts(features.amounts, first, last, self.amounts)
-        columns = np.column_stack(
-            (words, amounts / _MUCH_OF_AMOUNTS, *_means_of_lines(features.lines, sums, first, last))
-        )
-        return np.asarray(np.clip(columns, -_MOST_INSIDE, _MOST_INSIDE, out=columns))
+        out[:2] = words, amounts / _MUCH_OF_AMOUNTS
+        out[2:] = _means_of_lines(features.lines, sums, first, last)
+        np.clip(out, -_MOST_INSIDE, _MOST_INSIDE, out=out)
 
-    def similarity(self, hashed: HashedRows, measures: SpanMeasures) -> Floats:
-        """Columns (n, len(SIMILARITIES)) of candidates, above 0 for more similar than neutral.
+    def similarity(self, hashed: HashedRows, measures: SpanMeasures, out: Floats) -> None:
+        """Columns of candidates, above 0 for more similar than neutral: see :data:`SIMILARITIES`.
 
-        All zeros without a known mention.
+        All zeros without a known mention. They are written to ``out`` (len(SIMILARITIES), n).
         """
-        columns = np.zeros((len(hashed), len(SIMILARITIES)), order="F")
         if not len(self.measures) or not len(hashed):
-            return columns
+            out[:] = 0.0
+            return
         places = {"at_start": hashed.start, "at_end": hashed.end, "of_both": slice(None)}
         for kept, groups in _KEPT.items():
             shares = self.shares.take(getattr(hashed, kept), mode="clip")
             for number, group in groups:
                 own = shares[group]
                 means = np.add.reduce(own, axis=0, dtype=np.float64) / len(own)
-                columns[:, number] = means[places[kept]]
+                out[number] = means[places[kept]]
         for number, (part, half) in enumerate(_MEASURES.values(), len(_GROUPS)):
-            columns[:, number] = measures.nearness(part, self.measures[:, part], half)
-        columns -= _NEUTRAL
-        return columns
+            out[number] = measures.nearness(part, self.measures[:, part], half)
+        out -= _NEUTRAL
 
 
 def _means_of_lines(
