@@ -265,7 +265,7 @@ class Boundaries:
         if self.kind in SHAPED or not places:
             return np.asarray(inside)
         first, last = features.tokens.spans(places)
-        exact = first << 32 | last
+        exact: Ints = first << 32 | last
         is_other = is_in(found.first, distinct(first)) & ~is_in(found.codes, distinct(exact))
         return np.asarray(inside | is_other)
 

@@ -31,6 +31,7 @@ from featpipe.extraction.scoring.word_pairs import make_word_pairs
 from featpipe.extraction.values.codes import covered_before, cut_places, find_codes, places_inside
 from featpipe.extraction.values.text import compact, fold, fold_width, points_of
 from featpipe.extraction.values.values import find_values, read_value
+from featpipe.store.sorted_values import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,7 +130,7 @@ class PageFeatures:
         ends = np.flatnonzero(before_gaps(self.tokens))
         return (
             starts_behind_headings(self.tokens, boundaries.clause_starts),
-            np.union1d(boundaries.clause_ends, ends),
+            distinct(np.concatenate((boundaries.clause_ends, ends))),
         )
 
     @cached_property
@@ -226,7 +227,7 @@ class PageFeatures:
     def cell_codes(self) -> Ints:
         """Codes of the spans that are such a cell, as candidates have them, ascending."""
         first, last = self.boundaries.cells
-        return np.unique(first << 32 | last)
+        return distinct(first << 32 | last)
 
     @cached_property
     def header_labels(self) -> frozenset[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe.extraction.scoring.tokens import mix
+from featpipe.store.sorted_values import distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +33,7 @@ class SentenceWords(NamedTuple):
     def of(cls, tokens: Tokens, pairs: WordPairs) -> SentenceWords:
         """Of a page with at least one sentence; marks are no words."""
         is_word = ~tokens.is_mark
-        words = np.unique(tokens.sentence[is_word] << 32 | tokens.code[is_word])
+        words = distinct(tokens.sentence[is_word] << 32 | tokens.code[is_word])
         sentences = np.concatenate((words >> 32, pairs.sentences))
         codes = np.concatenate(
             (words & 0xFFFFFFFF, mix(np.repeat(pairs.distinct, np.diff(pairs.pointers)), 1))

@@ -9,7 +9,7 @@ import numpy as np
 
 from featpipe.extraction.scoring.tokens import mix
 from featpipe.lexical.bm25 import Okapi, compute_statistics
-from featpipe.store.sorted_values import is_in
+from featpipe.store.sorted_values import distinct, is_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ class WordPairs:
     def of_sentence(self, tokens: Tokens, number: int) -> Ints:
         """Distinct word pairs of one sentence, ascending."""
         first, last = np.searchsorted(tokens.sentence, (number, number + 1))
-        return np.unique(self.pairs[first:last])
+        return distinct(self.pairs[first:last])
 
     def score(self, queries: Sequence[Ints]) -> Floats:
         """BM25 (n_queries, n_sentences) for queries of word pairs.
@@ -75,14 +75,14 @@ def make_word_pairs(tokens: Tokens, n_sentences: int) -> WordPairs:
     before = np.zeros(len(tokens), np.int64)
     before[1:] = tokens.code[:-1]
     pairs = mix(np.where(begins_sentence, 0, before), tokens.code)
-    distinct, first, ids = np.unique(pairs, return_index=True, return_inverse=True)
+    known_pairs, first, ids = np.unique(pairs, return_index=True, return_inverse=True)
     lengths = np.bincount(tokens.sentence, minlength=n_sentences).astype(np.int64)
     cells, frequencies = np.unique(ids * n_sentences + tokens.sentence, return_counts=True)
     terms, sentences = np.divmod(cells, n_sentences)
-    pointers = np.searchsorted(terms, np.arange(len(distinct) + 1))
+    pointers = np.searchsorted(terms, np.arange(len(known_pairs) + 1))
     order = np.argsort(first).astype(np.int32)
     okapi = Okapi()
     known = compute_statistics(okapi, np.diff(pointers), n_sentences, len(tokens), order)
     norms = okapi.norms(lengths, known.mean_length)[sentences] if len(tokens) else np.empty(0)
     weights = known.idf[terms] * okapi.factors(frequencies, norms)
-    return WordPairs(pairs, distinct, lengths, pointers, sentences, weights)
+    return WordPairs(pairs, known_pairs, lengths, pointers, sentences, weights)

@@ -260,7 +260,8 @@ def _has_points(folded: str) -> bool:
     """Whether a document writes 1.234,50 or €1.234.567, so that its €1.234 is no decimal number."""
     if not any(word in folded for word in ("€", "eur", "欧元", "歐元")):
         return False
-    return bool(_two_groups.search(folded) and _points.search(folded)) and not _commas.search(folded)
+    has_groups = _two_groups.search(folded) and _points.search(folded)
+    return bool(has_groups) and not _commas.search(folded)
 
 
 def _read_money(folded: str, match: re.Match[str], *, has_points: bool = False) -> Amount | None:

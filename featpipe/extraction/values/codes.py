@@ -72,7 +72,7 @@ _MOST_BEFORE_YEAR = 12
 #: Signs below 128 that a joined code is made of.
 _IS_SIGN = np.array([chr(n) in "abcdefghijklmnopqrstuvwxyz0123456789-_/." for n in range(128)])
 #: Digits of a card, and of thousands or a time of the day, at least.
-_CARD_DIGITS, _TIME_DIGITS = 16, 3
+_CARD_DIGITS, _TIME_DIGITS = 12, 3
 #: What ends the pattern of a card reaches so far behind its digits and blanks.
 _BEHIND_CARD = 3
 
@@ -84,16 +84,7 @@ def find_codes(folded: str) -> Iterator[tuple[int, int]]:
     parts either.
     """
     text = _numbering.sub(r"\1 ", folded)
-    # A run at a time, as most have no digit: words are passed over, not matched.
-    for start, end in _runs_with_digits(text):
-        for match in _joined.finditer(text, start, end):
-            if match[0].isalpha():
-                continue
-            is_amount = _is_range(match[0]) or _amount.fullmatch(match[0])  # RM35.40
-            # 甲方—2024年: a dash of the sentence, folded.
-            is_date = not match[0].isascii() and text[match.end() : match.end() + 1] in {"年", "月"}
-            if _mixed.match(match[0]) and not is_amount and not is_date:
-                yield match.span()
+    yield from _find_joined(text)
     for start, end in _runs_of_digits(text, " ", _CARD_DIGITS):
         for match in _grouped.finditer(text, start, end + _BEHIND_CARD):
             if not _years.fullmatch(match[0]):
@@ -107,6 +98,19 @@ def find_codes(folded: str) -> Iterator[tuple[int, int]]:
     }
     for match in matches_at(of_year, text, sorted(near_years)):
         yield match.span()
+
+
+def _find_joined(text: str) -> Iterator[tuple[int, int]]:
+    # A run at a time, as most have no digit: words are passed over, not matched.
+    for start, end in _runs_with_digits(text):
+        for match in _joined.finditer(text, start, end):
+            if match[0].isalpha():
+                continue
+            is_amount = _is_range(match[0]) or _amount.fullmatch(match[0])  # RM35.40
+            # 甲方—2024年: a dash of the sentence, folded.
+            is_date = not match[0].isascii() and text[match.end() : match.end() + 1] in {"年", "月"}
+            if _mixed.match(match[0]) and not is_amount and not is_date:
+                yield match.span()
 
 
 def _runs_with_digits(text: str) -> list[tuple[int, int]]:

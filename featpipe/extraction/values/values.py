@@ -7,7 +7,7 @@ Guarantees: ``read_value`` raises for no text; values are equal by meaning (1.97
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context
 from functools import lru_cache
