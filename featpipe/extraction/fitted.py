@@ -297,7 +297,7 @@ def _parts(model: FieldModel, scored: Scored, number: int) -> dict[str, float]:
 # Fingerprints: everything that a field's results depend on, so that only affected ones are redone.
 
 #: Counted up when the same template and document would give other values than before.
-TEMPLATES_VERSION = 36
+TEMPLATES_VERSION = 37
 
 
 @dataclass(frozen=True, slots=True)

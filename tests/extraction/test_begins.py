@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 PIECES = (
     *"0123456789 .,:-+/()\n%年月日元万亿半一二三十百千负x€$¥", "￥", "人民币", "USD", "US$", "RMB ",
-    "EUR ", "u.s. dollars", "港元", "百分之", "percent", "bps", "个月", "工作日", "three ", "twenty-",
-    "years", "days", "12", "2023", "1,234", "12:30", "6222 0212 3456 7890", "0016 6993 5104",
-    "沪A12345", "借字第", "号", "(2023)", "HT-", "甲", "ab", "\u0663", "\U0001d7dd",
+    "EUR ", "u.s. dollars", "港元", "百分之", "percent", "bps", "个月", "工作日", "three ",
+    "twenty-", "years", "days", "12", "2023", "1,234", "12:30",
+    "6222 0212 3456 7890", "0016 6993 5104", "沪A12345", "借字第", "号", "(2023)",
+    "HT-", "甲", "ab", "\u0663", "\U0001d7dd",
 )  # fmt: skip
 texts = st.lists(st.sampled_from(PIECES), max_size=24).map("".join).map(fold_width)
 
@@ -50,9 +51,7 @@ def test_counts_and_shares_begin_at_numerals(pattern: re.Pattern[str], text: str
 @given(texts)
 def test_periods_begin_at_numerals_and_at_words_of_numbers(text: str) -> None:
     places = sorted({*numeral_places(text), *places_of(periods._WORDS, text)})
-    assert spans(matches_at(periods._period, text, places)) == spans(
-        periods._period.finditer(text)
-    )
+    assert spans(matches_at(periods._period, text, places)) == spans(periods._period.finditer(text))
 
 
 @given(texts)

@@ -57,6 +57,30 @@ def meaning(text: str, number: str, kind: FieldType) -> tuple[str, str]:
         ("项目\t金额/万元\t备注\n甲\t100\t无\n乙\t80\t无\n", "80", "money", ("800000", "CNY")),
         ("单位：万元\n" + YEARS.format(80), "80", "money", ("800000", "CNY")),
         ("（单位：人民币亿元）\n\n" + YEARS.format(8), "8", "money", ("800000000", "CNY")),
+        ("Amount (US$’000)：1,200", "1,200", "money", ("1200000", "USD")),
+        ("金额（人民币10,000元）：35", "35", "money", ("350000", "CNY")),
+        ("Revenue (in thousands of RMB): 12", "12", "money", ("12000", "CNY")),
+        ("Revenue (HK$ millions): 12", "12", "money", ("12000000", "HKD")),
+        ("Unit: RMB 10,000\n" + YEARS.format(80), "80", "money", ("800000", "CNY")),
+        ("(RMB in millions)\n" + YEARS.format(80), "80", "money", ("80000000", "CNY")),
+        (
+            "(All amounts in HK$'000 unless otherwise stated)\n" + YEARS.format(80),
+            "80",
+            "money",
+            ("80000", "HKD"),
+        ),
+        (
+            "Item\tRMB’000\tNote\nRevenue\t100\t1\nCost\t80\t2\n",
+            "80",
+            "money",
+            ("80000", "CNY"),
+        ),
+        (
+            "单位：万元\n项目\t2023年1-6月\t2022年12月31日\n收入\t100\t90\n成本\t80\t70\n",
+            "80",
+            "money",
+            ("800000", "CNY"),
+        ),
     ],
 )
 def test_a_number_has_the_unit_that_is_stated(
@@ -79,7 +103,8 @@ def test_a_number_has_the_unit_that_is_stated(
         ),  # not right above
         ("税率（万元）：13", "13", "percent"),
         ("合同金额（2）：100", "100", "money"),  # a note
-        ("Amount (in RMB 10,000): 35", "35", "money"),
+        ("Amount (in RMB 100,000,000): 35", "35", "money"),
+        ("Fee (yuan per 1,000 shares): 3", "3", "money"),
         ("期限（2023年）：5", "5", "period"),
     ],
 )

@@ -24,13 +24,27 @@ if TYPE_CHECKING:
 _WITH_UNITS: frozenset[FieldType] = frozenset(("money", "number", "percent", "period"))
 #: Characters before a value that its label is looked for in.
 _BEFORE = 60
-_of_label = re.compile(r"\((?P<unit>[^()\n]{1,16})\)[^\S\n]*[::][^\S\n_]*_*[^\S\n]*\Z")
-_in_header = re.compile(r"\((?P<unit>[^()\n]{1,16})\)\s*:?\s*\Z|/(?P<slash>[^\s/()]{1,4})\Z")
+_of_label = re.compile(r"\((?P<unit>[^()\n]{1,32})\)[^\S\n]*[::][^\S\n_]*_*[^\S\n]*\Z")
+_in_header = re.compile(
+    r"\((?P<unit>[^()\n]{1,32})\)\s*:?\s*\Z|/(?P<slash>[^\s/()]{1,4})\Z"
+    r"|(?P<thousands>(?<!\S)[^\s\d']{0,4}\s?'000s?)\Z"
+)
 _parts = re.compile(r"[,、;:或 ]+|(?<=[元股])/")
 _prefix = re.compile(r"^(?:单位|人民币(?=.)|币种|in$)")
 #: What says a currency and not how many of its units are one.
 _currency = re.compile(r"人民币|rmb|cny")
 _number = re.compile(r"\d{2}")
+#: 元 (per 1,000 shares) is a unit of price.
+_each = re.compile(r"(?<![a-z])per(?![a-z])|每")
+#: RMB'000, US$ 10,000 and in thousands of RMB: how many of a unit are one.
+_multiples = tuple(
+    (re.compile(rf"{written}|(?<![\d,.]){number}(?![\d,.])"), f" {word} ")
+    for written, number, word in (
+        (r"'000,000s?(?!\d)|(?<![a-z])millions", "1,000,000", "million"),
+        (r"'000s?(?![\d,])|(?<![a-z])thousands", "1,000", "thousand"),
+        ("(?!)", "10,000", "万"),
+    )
+)
 _plain = re.compile(r"[-+]?\d[\d,.]*(?:[~-]\d[\d,.]*)?(?:[百千万亿]+)?|[-+]?\d+\.\d+")
 
 
@@ -61,7 +75,7 @@ def _units_at(page: Page, start: int, end: int, kind: FieldType) -> Iterator[lis
     cell = cell_around(page.headers, start, end)
     if cell is not None:
         header = _in_header.search(fold_width(cell.label))
-        stated += [] if header is None else [header["unit"] or header["slash"]]
+        stated += [] if header is None else filter(None, header.groups())
         stated.append(cell.unit)
     yield from filter(None, (list(_units_in(words, kind)) for words in stated))
 
@@ -73,7 +87,9 @@ def cell_around(cells: Sequence[LabelledSpan], start: int, end: int) -> Labelled
 
 
 def _units_in(words: str, kind: FieldType) -> Iterator[str]:
-    # RMB 10,000 and US$'000 are units that have no name: none is better than a wrong one.
+    for written, word in () if _each.search(words) else _multiples:
+        words = written.sub(word, words)
+    # RMB 100,000,000 is a unit that has no name: none is better than a wrong one.
     for part in () if _number.search(words) else _parts.split(words):
         unit = _prefix.sub("", part).partition("/")[0]
         is_money = bool(read_value(f"1{unit}", "money").unit)

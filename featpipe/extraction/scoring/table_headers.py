@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     Table = tuple[int, int, Sequence[Cell]]
 
 _labelled = re.compile(r"[^\s\d:]:\s*\S")
-_unit = re.compile(r"单位\s*:\s*(?P<unit>[^\n\t();。]{1,16})")
+_unit = re.compile(
+    r"(?:单位|(?<![a-z])unit)\s*:\s*(?P<unit>[^\n\t();。]{1,32})"
+    r"|\((?:(?:all )?(?:amounts|figures)\s)?(?:(?:expressed|stated|are) )?(?:in )?"
+    r"(?P<english>[^\n\t();。]{0,16}(?:thousand|million|'000)[^\n\t();。]{0,32})\)\s*\Z"
+)
 #: Characters around the beginning of a table that its unit is looked for in.
 _AROUND = 80
 
@@ -53,7 +57,7 @@ def _unit_of_table(text: str, start: int, end: int) -> str:
     for place in (line, fold_width(text[start : min(start + _AROUND, end)])):
         found = _unit.search(place)
         if found is not None:
-            return found["unit"]
+            return found["unit"] or found["english"]
     return ""
 
 

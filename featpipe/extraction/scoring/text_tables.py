@@ -33,6 +33,11 @@ _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
 #: In folded text.
 in_brackets = re.compile(r"\([^()]*\)")
+#: Digits of a header: of a year with what tells its part, as 2023年1-6月, and of RMB'000.
+_in_header = re.compile(
+    r"(?<!\d)(?:19|20)\d\d(?:年(?:度|末|底|初|\d{1,2}(?:[-~至]\d{1,2})?月(?:\d{1,2}日|[末底])?)?"
+    r"|[-/.]\d{1,2}(?:[-/.]\d{1,2})?)?(?![\d,.])|'000s?(?!\d)"
+)
 
 
 def text_tables(
@@ -95,7 +100,8 @@ def _may_be_header(words: str) -> bool:
     if len(words) > _LONGEST_HEADER:
         return False
     folded = fold_width(words)
-    return not (_no_header.search(folded) or _digit.search(in_brackets.sub("", folded)))
+    words = _in_header.sub("", in_brackets.sub("", folded))
+    return not (_no_header.search(folded) or _digit.search(words))
 
 
 def _has_column_of_digits(rows: Sequence[Sequence[str]]) -> bool:
