@@ -7,6 +7,7 @@ since libhdf5 may hang or abort on a damaged file.
 
 from __future__ import annotations
 
+import errno
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,7 +140,7 @@ def verify_dictionary(
     ``asks_libhdf5``: a deep check also reads the file through libhdf5.
 
     Raises:
-        UnreadableDictionary: there is no file of this name.
+        UnreadableDictionary: there is no file of this name, or it may not be opened.
     """
     path = Path(path).absolute()
     problems: list[str] = []
@@ -152,12 +153,21 @@ def verify_dictionary(
             problems.extend(reader.deviations())
             tables.extend(_check_table(reader, name, is_deep=is_deep) for name in names)
     except DictionaryError as error:
-        if isinstance(error.__cause__, FileNotFoundError):  # what is not there is not damaged
+        if _is_out_of_reach(error):
             raise
         problems.append(error.message)
     if is_deep and asks_libhdf5:
         problems.extend(_ask_libhdf5(path))
     return Verification(path, is_deep, tuple(tables), tuple(problems), was_closed, has_writer)
+
+
+def _is_out_of_reach(error: DictionaryError) -> bool:
+    """Whether a file is missing, or may not be opened: nothing is known of it, nor is it damaged.
+
+    An error of the disk is damage, and one of libhdf5 has no number.
+    """
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno not in {None, errno.EIO}
 
 
 def _check_table(reader: Reader, name: str, *, is_deep: bool) -> TableCheck:

@@ -14,6 +14,7 @@ import pytest
 
 from featpipe.errors import UnreadableDictionary, WriteFailed
 from featpipe.store import Reader, Writer, key_of, keys_of
+from featpipe.store.verify import verify_dictionary
 from tests.store.crashing_disk import CountingDisk, FailingDisk
 from tests.store.samples import RUNS, VECTORS, ragged_text, vectors_of
 from tests.store.workload import BATCHES, append_batch, check_featpipe
@@ -153,6 +154,19 @@ def test_a_read_only_file_is_refused(path: Path) -> None:
     path.chmod(0o444)
     with pytest.raises(WriteFailed):
         Writer.open(path)
+
+
+def test_a_file_that_may_not_be_opened_is_not_called_damaged(path: Path) -> None:
+    with Writer.open(path):
+        pass
+    loop = path.with_name("loop.h5")
+    loop.symlink_to(loop)
+    with pytest.raises(UnreadableDictionary, match="cannot be opened: Too many levels"):
+        verify_dictionary(loop, is_deep=True)
+    path.chmod(0)
+    if os.geteuid():  # root may read anything
+        with pytest.raises(UnreadableDictionary, match="cannot be opened: Permission"):
+            verify_dictionary(path)
 
 
 @pytest.mark.forks
