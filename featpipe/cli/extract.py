@@ -156,13 +156,14 @@ def reprocess(
     """
     from featpipe.extraction import reprocess as engine
     from featpipe.extraction.extractor import Extractor
+    from featpipe.extraction.reprocess_plan import plan_reprocess
     from featpipe.extraction.results_file import check_output, write_extractions
 
     if output:
         check_output(Path(output))
     with Extractor(templates, cache, model=model, ner=ner, space=space or None) as extractor:
         _check_apart(output, (one.path for one in extractor.cache.documents()))
-        plan = engine.plan_reprocess(extractor)
+        plan = plan_reprocess(extractor)
         if dry_run:
             echo("\n".join(plan.lines()))
             return

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.fitted import pattern_of, pretrained_of, sample_name
+from featpipe.extraction.field_facts import sample_name
+from featpipe.extraction.fitted import pattern_of, pretrained_of
 from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import is_readable

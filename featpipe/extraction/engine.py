@@ -24,7 +24,8 @@ from featpipe.errors import (
     UsageError,
 )
 from featpipe.extraction.corrections_fold import supersede
-from featpipe.extraction.fitted import FittedTemplate, SampleDocument, hash_json
+from featpipe.extraction.field_facts import hash_json
+from featpipe.extraction.fitted import FittedTemplate, SampleDocument
 from featpipe.extraction.messages import (
     ALL,
     AUTO,

@@ -22,7 +22,8 @@ from featpipe.extraction.evaluation import (
     TemplateEvaluation,
     score,
 )
-from featpipe.extraction.fitted import FittedTemplate, SampleDocument, hash_json, sample_name
+from featpipe.extraction.field_facts import hash_json, sample_name
+from featpipe.extraction.fitted import FittedTemplate, SampleDocument
 from featpipe.extraction.model_cache import ModelCache
 from featpipe.extraction.results import meaning_of
 from featpipe.extraction.scoring.features import PageFeatures

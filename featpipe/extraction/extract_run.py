@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from featpipe.cache.places import make_preparation
 from featpipe.documents import hash_bytes, hash_text
 from featpipe.extraction.choose import is_meant
-from featpipe.extraction.fitted import hash_json
+from featpipe.extraction.field_facts import hash_json
 from featpipe.extraction.messages import (
     ALL,
     AUTO,

@@ -14,7 +14,7 @@ one of two fields have as many of the other, the values that each gives by itsel
 other should have (:class:`featpipe.extraction.scoring.parallel.ExpectedNumber`).
 
 A field's values depend on these fields, so that their fingerprints are part of its own
-(:class:`featpipe.extraction.fitted.FieldFacts`), whichever fields are asked for.
+(:class:`featpipe.extraction.field_facts.FieldFacts`), whichever fields are asked for.
 """
 
 from __future__ import annotations

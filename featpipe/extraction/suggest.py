@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from cachetools import LRUCache, cachedmethod
 
-from featpipe.extraction.reprocess import document_states
+from featpipe.extraction.reprocess_plan import document_states
 from featpipe.extraction.review_queue import doubt, list_items
 from featpipe.extraction.survey import KnownValues, Survey
 from featpipe.extraction.values.text import points_of

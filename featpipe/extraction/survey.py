@@ -14,8 +14,9 @@ from cachetools import LRUCache
 from featpipe.errors import FeatpipeError
 from featpipe.extraction.choose import is_meant
 from featpipe.extraction.engine import quarantine
-from featpipe.extraction.fitted import values_key
-from featpipe.extraction.reprocess import ValueChange, document_states
+from featpipe.extraction.field_facts import values_key
+from featpipe.extraction.reprocess import ValueChange
+from featpipe.extraction.reprocess_plan import document_states
 from featpipe.extraction.results import FieldResult, change_of
 from featpipe.extraction.results_table import ResultsReader
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.engine import ExtractionEngine
     from featpipe.extraction.fitted import FittedTemplate
-    from featpipe.extraction.reprocess import DocumentState
+    from featpipe.extraction.reprocess_plan import DocumentState
     from featpipe.report import Quarantined
 
 #: Results that are kept in memory, of one field of one document each.

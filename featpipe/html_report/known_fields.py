@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
-from featpipe.extraction.fitted import FieldFacts
+from featpipe.extraction.field_facts import FieldFacts
 from featpipe.extraction.named_documents import stored_sample
 from featpipe.extraction.records import record_fields
 from featpipe.extraction.results_table import ResultsReader

@@ -20,7 +20,8 @@ from featpipe.extraction.corrections import Acceptance, Correction, Undo
 from featpipe.extraction.corrections_fold import accepted, fold, last_id
 from featpipe.extraction.corrections_log import CorrectionsLog
 from featpipe.extraction.learn import CorrectionCheck, proposal
-from featpipe.extraction.reprocess import ReprocessPlan, document_states, plan_reprocess, reprocess
+from featpipe.extraction.reprocess import reprocess
+from featpipe.extraction.reprocess_plan import ReprocessPlan, document_states, plan_reprocess
 from featpipe.extraction.review_queue import MOST_CANDIDATES
 from featpipe.extraction.review_worker import ListCandidates, Proposal
 from featpipe.extraction.suggest import Layouts
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.corrections_log import BadLine
     from featpipe.extraction.engine import ExtractionEngine
     from featpipe.extraction.fitted import FittedTemplate
-    from featpipe.extraction.reprocess import DocumentState
+    from featpipe.extraction.reprocess_plan import DocumentState
     from featpipe.extraction.results import FieldResult
     from featpipe.extraction.review_worker import Candidates, ReviewAnswer, ReviewTask
     from featpipe.extraction.template import Template

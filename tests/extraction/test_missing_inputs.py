@@ -11,7 +11,8 @@ from tiny_checkpoints import save_encoder, save_tagger
 
 from featpipe import Extractor, Pipeline
 from featpipe.cli.main import featpipe
-from featpipe.extraction.reprocess import plan_reprocess, read_results, reprocess
+from featpipe.extraction.reprocess import read_results, reprocess
+from featpipe.extraction.reprocess_plan import plan_reprocess
 from featpipe.extraction.template_file import check_template
 
 if TYPE_CHECKING:

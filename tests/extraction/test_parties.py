@@ -10,7 +10,7 @@ import pytest
 from pages import features_of
 
 from featpipe import Extractor, FieldSpec, SampleSpec, Template
-from featpipe.extraction.fitted import explain_changes
+from featpipe.extraction.field_facts import explain_changes
 from featpipe.extraction.parties import choose_distinct, doubted, rivals_of
 from featpipe.extraction.reprocess import read_results, reprocess
 from featpipe.extraction.results import ExtractedValue, table_rows

@@ -17,7 +17,8 @@ from featpipe import Cache, Extractor, Pipeline
 from featpipe.cli.main import featpipe
 from featpipe.errors import DictionaryLocked
 from featpipe.extraction.extract_run import Asked, ExtractRun, select_documents
-from featpipe.extraction.reprocess import plan_reprocess, read_results, reprocess
+from featpipe.extraction.reprocess import read_results, reprocess
+from featpipe.extraction.reprocess_plan import plan_reprocess
 from featpipe.extraction.results import ExtractedValue, FieldResult, change_of
 from featpipe.extraction.template import SampleSpec
 from featpipe.extraction.template_file import check_template

@@ -18,7 +18,7 @@ from featpipe.cli.main import featpipe
 from featpipe.extraction.corrections import Correction
 from featpipe.extraction.corrections_fold import fold
 from featpipe.extraction.extractor import Extractor
-from featpipe.extraction.reprocess import document_states
+from featpipe.extraction.reprocess_plan import document_states
 from featpipe.extraction.review_queue import list_items, order_queue
 from featpipe.extraction.suggest import (
     Layouts,

@@ -17,7 +17,8 @@ from featpipe.errors import UsageError
 from featpipe.extraction.corrections import Acceptance, Correction
 from featpipe.extraction.corrections_fold import fold
 from featpipe.extraction.corrections_log import CorrectionsLog, read_corrections
-from featpipe.extraction.reprocess import document_states, plan_reprocess, reprocess
+from featpipe.extraction.reprocess import reprocess
+from featpipe.extraction.reprocess_plan import document_states, plan_reprocess
 from featpipe.extraction.review_queue import MOST_CANDIDATES, list_items, order_queue
 from featpipe.extraction.suggest import MOST_RANKED, Layouts, rank_documents
 from featpipe.extraction.survey import KnownValues, Survey
