@@ -60,12 +60,22 @@ def test_a_table_has_the_place_of_its_rows() -> None:
         "甲方：A   乙方：B   丙方：C\n电话：1   电话：2   电话：3\n",  # labels of their own
         "姓名\t张三\n电话\t138\n",  # labels and values
         "2022年\t5\t6\n2023年\t7\t8\n",  # no headers
+        "张三\t2019\t销售\n李四\t2018\t技术\n",  # years are values there
         "名称\t数量\t金额\n",  # no rows
         "",
     ],
 )
 def test_other_lines_are_no_table(text: str) -> None:
     assert rows_of(text) == []
+
+
+@pytest.mark.parametrize(
+    "heads", ["2023年\t2022年", "2023年1-6月\t2022年", "2023\t2022", "RMB'000\tNote"]
+)
+def test_years_and_thousands_head_columns(heads: str) -> None:
+    text = f"项目\t{heads}\n收入\t100\t90\n成本\t—\t70\n"
+    [rows] = rows_of(text)
+    assert rows[0] == ["项目", *heads.split("\t")]
 
 
 def test_rows_of_another_number_of_cells_end_a_table() -> None:

@@ -86,7 +86,7 @@ def _table_of(text: str, rows: Sequence[Row]) -> Iterator[tuple[int, int, list[C
     """The table of some lines of as many cells, from its first row of headers on."""
     words = [[text[start:end] for start, end in row] for row in rows]
     for top, heads in enumerate(words[:-1]):
-        if all(map(_may_be_header, heads)) and _has_column_of_digits(words[top + 1 :]):
+        if all(map(_may_be_header, heads)) and _are_headed(heads, words[top + 1 :]):
             cells = [
                 (number, column, start, end, 1, 1)
                 for number, row in enumerate(rows[top:])
@@ -104,5 +104,12 @@ def _may_be_header(words: str) -> bool:
     return not (_no_header.search(folded) or _digit.search(words))
 
 
-def _has_column_of_digits(rows: Sequence[Sequence[str]]) -> bool:
-    return any(all(map(_digit.search, column)) for column in zip(*rows, strict=True))
+def _are_headed(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a column of digits is below, and none of years below a year: that is one of them."""
+    columns = list(zip(*rows, strict=True))
+    is_alike = any(
+        _in_header.search(fold_width(head))
+        and all(_digit.search(words) and _may_be_header(words) for words in column)
+        for head, column in zip(heads, columns, strict=True)
+    )
+    return not is_alike and any(all(map(_digit.search, column)) for column in columns)
