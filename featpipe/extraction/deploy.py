@@ -6,9 +6,6 @@ fitted, and only then swaps them into the folder of the workers.
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
 import tempfile
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -24,6 +21,7 @@ from featpipe.extraction.messages import FitTask
 from featpipe.extraction.model_cache import ModelCache, default_folder
 from featpipe.extraction.on_workers import extract_role
 from featpipe.pool import Pool
+from featpipe.store.owned_folder import OwnedFolder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,8 +43,8 @@ _FIT_S = 600.0
 _PRELOAD = (
     "torch", "featpipe.encoders.encoder", "featpipe.encoders.tagger", "featpipe.extraction.worker",
 )  # fmt: skip
-#: Of the names of private folders, and the name of the lock in each.
-_PREFIX, _LOCK = "featpipe-serve-", "lock"
+#: Of the names of the folders that programs and their workers share in the temporary directory.
+_PREFIX = "featpipe-serve-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,9 @@ class Publication:
         self.devices, self.space = devices, chosen.space or space
         self._checkpoints: Checkpoints | Literal["none"] = chosen.checkpoints or "none"
         self._limits, self.files, self._cache = limits, templates, cache
-        self._home = PrivateFolder()
+        self._home = OwnedFolder(Path(tempfile.gettempdir()), _PREFIX)
+        for name in self._home.removed:
+            _service_logger.info("removed the folder of a service that was killed: %s", name)
         self.folder = self._home.path / "templates"
         """Watched by workers: one file per published template. ``files``: those of the users."""
         self.folder.mkdir()
@@ -298,52 +298,3 @@ def _raise_cause(error: Exception, template: str) -> None:
         raise cause
     words = str(getattr(error, "message", error)).splitlines()[0]
     raise TemplateError(f"template {template} cannot be fitted: {words}") from error
-
-
-class PrivateFolder:
-    """A folder of one program and its workers in the temporary directory, for this user alone.
-
-    A program that is ended by SIGKILL cannot remove its folder; the next one of the same user does.
-    A lock on a file in the folder tells which programs live: the kernel releases it however its
-    holder ends, and no other process inherits it.
-    """
-
-    def __init__(self) -> None:
-        remove_abandoned(Path(tempfile.gettempdir()))
-        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        aside = self.path / f"{_LOCK}.new"
-        self._lock = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        # Named only when it is held: a lock that is found by its name and free is abandoned.
-        aside.rename(self.path / _LOCK)
-
-    def close(self) -> None:
-        """Remove the folder and its content."""
-        if self._lock >= 0:
-            shutil.rmtree(self.path, ignore_errors=True)
-            os.close(self._lock)
-            self._lock = -1
-
-
-def remove_abandoned(directory: Path) -> None:
-    """Remove this user's folders whose program has ended."""
-    for folder in directory.glob(f"{_PREFIX}*"):
-        try:
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-                continue
-            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:  # no lock in it: not one of ours, or one that is being made
-            continue
-        try:
-            _remove_unlocked(folder, lock)
-        finally:
-            os.close(lock)
-
-
-def _remove_unlocked(folder: Path, lock: int) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    _service_logger.info("removed the folder of a service that was killed: %s", folder.name)

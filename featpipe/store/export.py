@@ -6,18 +6,17 @@ hexadecimal, its numbers, and its bytes that are UTF-8 text. ``export_parquet`` 
 table.
 
 Guarantees: nothing is replaced, and a table gets its name when all tables are whole. A failed
-export leaves nothing behind; a killed one a hidden folder, ``.export-...``, in the folder given.
+export leaves nothing behind; what a killed one leaves, a hidden folder, ``.export-...``, in the
+folder given, the next one there removes.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +24,7 @@ import numpy as np
 from featpipe.errors import DictionaryError, MissingExtra
 from featpipe.store.disk import Disk, writing
 from featpipe.store.open_reader import open_reader
+from featpipe.store.owned_folder import OwnedFolder
 from featpipe.store.rewrite import sound_blocks
 from featpipe.store.schema import END_SUFFIX, KEYS, Column, Ragged
 
@@ -105,14 +105,14 @@ def _aside(folder: Path, names: Sequence[str], mode: int) -> Iterator[Path]:
     with writing(folder):
         is_new = not folder.exists()
         folder.mkdir(mode, parents=True, exist_ok=True)
-        aside = Path(mkdtemp(prefix=".export-", dir=folder))
+        aside = OwnedFolder(folder, ".export-")
         try:
-            yield aside
+            yield aside.path
             for name in names:
                 (folder / name).parent.mkdir(mode, parents=True, exist_ok=True)
-                _move(aside / name, folder / name)
+                _move(aside.path / name, folder / name)
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
+            aside.close()
             if is_new:
                 with suppress(OSError):  # something is in it
                     folder.rmdir()

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 
 from service_watch import environment
 
-from featpipe.extraction.deploy import PrivateFolder
+from featpipe.store.owned_folder import OwnedFolder
 
 if TYPE_CHECKING:
     import pytest
 
 PROGRAM = """
 import sys
-from featpipe.extraction.deploy import PrivateFolder
-folder = PrivateFolder()
+import tempfile
+from pathlib import Path
+from featpipe.store.owned_folder import OwnedFolder
+folder = OwnedFolder(Path(tempfile.gettempdir()), "featpipe-serve-")
 (folder.path / "model").write_bytes(b"fitted")
 print(folder.path, flush=True)
 sys.stdin.read()
@@ -40,11 +42,12 @@ def test_the_folder_of_a_killed_service_is_removed_by_the_next_and_no_other(
     ) as other:
         assert other.stdout is not None
         theirs = Path(other.stdout.readline().strip())
-        first = PrivateFolder()
+        first = OwnedFolder(tmp_path, "featpipe-serve-")
         assert (theirs / "model").read_bytes() == b"fitted", "its service lives"
         other.send_signal(signal.SIGKILL)
         other.wait()
-    second = PrivateFolder()
+    second = OwnedFolder(tmp_path, "featpipe-serve-")
+    assert second.removed == [theirs.name]
     assert not theirs.exists()
     assert first.path.is_dir()
     first.close()

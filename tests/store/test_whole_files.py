@@ -257,6 +257,38 @@ def test_exported_arrays_and_lines_hold_every_row(path: Path, tmp_path: Path) ->
         export_npy(path, tmp_path / "out")
 
 
+#: An export that stands still in the middle.
+STALLED = """
+import sys
+from featpipe.store import export
+def stall(table, path):
+    print(path.parent, flush=True)
+    sys.stdin.read()
+export._write_lines = stall
+export.export_npy(*sys.argv[1:])
+"""
+
+
+def test_what_a_killed_export_leaves_is_removed_by_the_next(path: Path, tmp_path: Path) -> None:
+    fill(path, TEXTS_A[:40])
+    out = tmp_path / "out"
+    with subprocess.Popen(
+        [sys.executable, "-c", STALLED, path, out],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        left = Path(other.stdout.readline().strip())
+        export_npy(path, out, tables=["texts"])
+        assert left.is_dir(), "its export lives"
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+    assert left.is_dir()
+    export_npy(path, out, tables=["documents"])
+    assert sorted(file.name for file in out.iterdir()) == ["documents", "texts"]
+
+
 @pytest.mark.parametrize("export", [export_npy, export_parquet])
 def test_an_export_that_is_stopped_leaves_nothing_that_looks_finished(
     export: Callable[..., Export], path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
