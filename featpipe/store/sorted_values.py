@@ -24,15 +24,13 @@ def is_in(values: NDArray[Value], wanted: NDArray[Value]) -> NDArray[np.bool_]:
     """``np.isin`` for ``wanted`` in ascending order, which that would sort at every call: (n,)."""
     if not len(wanted):
         return np.zeros(len(values), bool)
-    at = np.searchsorted(wanted, values)
-    at[at == len(wanted)] = 0
-    return np.asarray(wanted[at] == values)
+    # What is behind the last one is not equal to it.
+    return np.asarray(wanted.take(wanted.searchsorted(values), mode="clip") == values)
 
 
 def places_in(values: NDArray[Value], wanted: NDArray[Value]) -> NDArray[np.int64]:
     """The place of each value in ``wanted``, which is in ascending order; -1 if absent: (n,)."""
     if not len(wanted):
         return np.full(len(values), -1, np.int64)
-    at = np.searchsorted(wanted, values)
-    at[at == len(wanted)] = 0
-    return np.where(wanted[at] == values, at, -1)
+    at = wanted.searchsorted(values)
+    return np.where(wanted.take(at, mode="clip") == values, at, -1)
