@@ -105,6 +105,7 @@ def test_a_number_has_the_unit_that_is_stated(
         ("合同金额（2）：100", "100", "money"),  # a note
         ("Amount (in RMB 100,000,000): 35", "35", "money"),
         ("Fee (yuan per 1,000 shares): 3", "3", "money"),
+        ("Deposit (at least RMB 10,000): 20", "20", "money"),
         ("期限（2023年）：5", "5", "period"),
     ],
 )
@@ -138,3 +139,22 @@ def test_a_sample_may_state_the_whole_amount() -> None:
     features = PageFeatures(page_of_text("采购合同\n合同金额（万元）：64.2\n"))
     ((start, end),) = locate_value(features, "642,000元", "money")
     assert features.page.text[start:end] == "64.2"
+
+
+@pytest.mark.parametrize(
+    ("row", "means"),
+    [
+        ("净利润", ("800000", "CNY")),
+        ("效率提升费用", ("800000", "CNY")),
+        ("研发费用（元）", ("80", "CNY")),
+        ("基本每股收益", ("80", "")),
+        ("毛利率(%)", ("80", "")),
+        ("员工人数", ("80", "")),
+        ("Earnings per share", ("80", "")),
+    ],
+)
+def test_rows_of_another_unit_have_not_that_of_their_table(
+    row: str, means: tuple[str, str]
+) -> None:
+    text = f"单位：万元\n项目\t2023年\t2022年\n营业收入\t100\t90\n{row}\t80\t70\n"
+    assert meaning(text, "80", "money") == means

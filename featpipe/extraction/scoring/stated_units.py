@@ -34,17 +34,22 @@ _prefix = re.compile(r"^(?:单位|人民币(?=.)|币种|in$)")
 #: What says a currency and not how many of its units are one.
 _currency = re.compile(r"人民币|rmb|cny")
 _number = re.compile(r"\d{2}")
-#: 元 (per 1,000 shares) is a unit of price.
-_each = re.compile(r"(?<![a-z])per(?![a-z])|每")
-#: RMB'000, US$ 10,000 and in thousands of RMB: how many of a unit are one.
-_multiples = tuple(
-    (re.compile(rf"{written}|(?<![\d,.]){number}(?![\d,.])"), f" {word} ")
-    for written, number, word in (
-        (r"'000,000s?(?!\d)|(?<![a-z])millions", "1,000,000", "million"),
-        (r"'000s?(?![\d,])|(?<![a-z])thousands", "1,000", "thousand"),
-        ("(?!)", "10,000", "万"),
-    )
+#: RMB'000 and in thousands of RMB: how many of a unit are one.
+_multiples = (
+    (re.compile(r"'000,000s?(?!\d)|(?<![a-z])millions"), " million "),
+    (re.compile(r"'000s?(?![\d,])|(?<![a-z])thousands"), " thousand "),
 )
+#: RMB 10,000 alone; 元 (per 1,000 shares) is a unit of price, and (at least RMB 10,000) none.
+_multiple_alone = re.compile(
+    r"(?P<before>(?:in |(?:unit|单位) ?:? ?)?(?!per|每)[^\s\d/]{0,4}) ?"
+    r"(?P<number>1,000|10,000|1,000,000) ?(?P<behind>[^\s\d]{0,7})"
+)
+_in_words = {"1,000": "thousand", "10,000": "万", "1,000,000": "million"}
+#: Rows of a table in thousands that are not: earnings per share, and numbers of people.
+_of_other_unit = re.compile(
+    r"每股|比率|率\Z|率\(|占比|比例|%|人数|(?<![a-z])(?:per|ratio|rate|margin|number of)(?![a-z])"
+)
+_gap = re.compile(r"\t|\s{2}")
 _plain = re.compile(r"[-+]?\d[\d,.]*(?:[~-]\d[\d,.]*)?(?:[百千万亿]+)?|[-+]?\d+\.\d+")
 
 
@@ -76,8 +81,19 @@ def _units_at(page: Page, start: int, end: int, kind: FieldType) -> Iterator[lis
     if cell is not None:
         header = _in_header.search(fold_width(cell.label))
         stated += [] if header is None else filter(None, header.groups())
-        stated.append(cell.unit)
+        row = _first_cell(page.text, start)
+        own = _in_header.search(row)
+        stated += [] if own is None else filter(None, own.groups())
+        if not _of_other_unit.search(row):
+            stated.append(cell.unit)
     yield from filter(None, (list(_units_in(words, kind)) for words in stated))
+
+
+def _first_cell(text: str, start: int) -> str:
+    """The words that the row of a cell begins with, folded; "" where it is that cell."""
+    row = fold_width(text[text.rfind("\n", 0, start) + 1 : start]).lstrip()
+    gap = _gap.search(row)
+    return row[: gap.start()] if gap else ""
 
 
 def cell_around(cells: Sequence[LabelledSpan], start: int, end: int) -> LabelledSpan | None:
@@ -87,9 +103,12 @@ def cell_around(cells: Sequence[LabelledSpan], start: int, end: int) -> Labelled
 
 
 def _units_in(words: str, kind: FieldType) -> Iterator[str]:
-    for written, word in () if _each.search(words) else _multiples:
+    alone = _multiple_alone.fullmatch(words.strip())
+    if alone is not None:
+        words = f"{alone['before']} {_in_words[alone['number']]} {alone['behind']}"
+    for written, word in _multiples:
         words = written.sub(word, words)
-    # RMB 100,000,000 is a unit that has no name: none is better than a wrong one.
+    # RMB 100,000,000 is a unit that has no name, and other numbers are none.
     for part in () if _number.search(words) else _parts.split(words):
         unit = _prefix.sub("", part).partition("/")[0]
         is_money = bool(read_value(f"1{unit}", "money").unit)
