@@ -75,10 +75,10 @@ def test_programs_start_with_no_signal_blocked_or_ignored(*, is_forked: bool) ->
     with Pool([starter(is_forked=is_forked)]) as pool:
         shown = str(pool.call("s", ("shows_signals", None)))
     masks = {k: int(v, 16) for k, v in (line.split(":\t") for line in shown.splitlines())}
-    # What these tests were started under, such as nohup, is the user's choice, and handed on.
-    hang_up = 1 << (signal.SIGHUP - 1)
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
-        masks["SigIgn"] &= ~hang_up
+    # What these tests were started under, as nohup or behind a shell's &, is handed on.
+    for inherited in (signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(inherited) == signal.SIG_IGN:
+            masks["SigIgn"] &= ~(1 << (inherited - 1))
     assert masks == {"SigBlk": 0, "SigIgn": 0}
 
 
