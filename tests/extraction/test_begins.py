@@ -16,11 +16,12 @@ from featpipe.extraction.scoring.page import page_of_text
 from featpipe.extraction.values import amounts, codes, counts, periods
 from featpipe.extraction.values.begins import money_places, numeral_places
 from featpipe.extraction.values.text import fold_width, matches_at, places_of
-from featpipe.extraction.values.values import find_values
+from featpipe.extraction.values.values import find_periods, find_values
 from featpipe.store.sorted_values import distinct
 
 if TYPE_CHECKING:
     import re
+    from collections.abc import Iterable
 
 PIECES = (
     *"0123456789 .,:-+/()\n%年月日元万亿半一二三十百千负x€$¥", "￥", "人民币", "USD", "US$", "RMB ",
@@ -32,8 +33,8 @@ PIECES = (
 texts = st.lists(st.sampled_from(PIECES), max_size=24).map("".join).map(fold_width)
 
 
-def spans(matches: object) -> list[tuple[int, int]]:
-    return [match.span() for match in matches]  # type: ignore[attr-defined]
+def spans(matches: Iterable[re.Match[str]]) -> list[tuple[int, int]]:
+    return [match.span() for match in matches]
 
 
 @given(texts)
@@ -74,7 +75,7 @@ def test_cards_and_lettered_codes_are_found_wherever_they_stand(text: str) -> No
 
 @given(texts)
 def test_periods_beside_known_dates_are_those_of_the_text(text: str) -> None:
-    beside = find_values(text, "period", list(find_values(text, "date")))
+    beside = find_periods(text, [(date.start, date.end) for date in find_values(text, "date")])
     assert list(beside) == list(find_values(text, "period"))
 
 

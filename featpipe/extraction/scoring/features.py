@@ -30,7 +30,7 @@ from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
 from featpipe.extraction.values.codes import covered_before, cut_places, find_codes, places_inside
 from featpipe.extraction.values.text import compact, fold, fold_width, points_of
-from featpipe.extraction.values.values import find_values, read_value
+from featpipe.extraction.values.values import find_periods, find_values, read_value
 from featpipe.store.sorted_values import distinct
 
 if TYPE_CHECKING:
@@ -272,8 +272,11 @@ class PageFeatures:
     def find(self, kind: FieldType) -> list[Found]:
         """Every text with the shape of a type, in order."""
         if kind not in self._found:
-            dates = self.find("date") if kind == "period" else None
-            self._found[kind] = list(find_values(self.folded, kind, dates))
+            if kind == "period":
+                dates = ((date.start, date.end) for date in self.find("date"))
+                self._found[kind] = list(find_periods(self.folded, dates))
+            else:
+                self._found[kind] = list(find_values(self.folded, kind))
         return self._found[kind]
 
     def value_at(self, kind: FieldType, start: int, end: int) -> Value:

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.scoring.text_tables import rows_of_cells
 from featpipe.extraction.values.text import fold_width
 from featpipe.extraction.values.values import Value, is_readable, read_value
 
@@ -49,7 +50,6 @@ _in_words = {"1,000": "thousand", "10,000": "万", "1,000,000": "million"}
 _of_other_unit = re.compile(
     r"每股|比率|率\Z|率\(|占比|比例|%|人数|(?<![a-z])(?:per|ratio|rate|margin|number of)(?![a-z])"
 )
-_gap = re.compile(r"\t|\s{2}")
 _plain = re.compile(r"[-+]?\d[\d,.]*(?:[~-]\d[\d,.]*)?(?:[百千万亿]+)?|[-+]?\d+\.\d+")
 
 
@@ -81,7 +81,7 @@ def _units_at(page: Page, start: int, end: int, kind: FieldType) -> Iterator[lis
     if cell is not None:
         header = _in_header.search(fold_width(cell.label))
         stated += [] if header is None else filter(None, header.groups())
-        row = _first_cell(page.text, start)
+        row = _first_cell(page.text, cell.start)
         own = _in_header.search(row)
         stated += [] if own is None else filter(None, own.groups())
         if not _of_other_unit.search(row):
@@ -91,9 +91,9 @@ def _units_at(page: Page, start: int, end: int, kind: FieldType) -> Iterator[lis
 
 def _first_cell(text: str, start: int) -> str:
     """The words that the row of a cell begins with, folded; "" where it is that cell."""
-    row = fold_width(text[text.rfind("\n", 0, start) + 1 : start]).lstrip()
-    gap = _gap.search(row)
-    return row[: gap.start()] if gap else ""
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    row = next(rows_of_cells(before), [])
+    return fold_width(before[slice(*row[0])]) if row else ""
 
 
 def cell_around(cells: Sequence[LabelledSpan], start: int, end: int) -> LabelledSpan | None:

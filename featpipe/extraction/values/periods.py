@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from featpipe.extraction.values.begins import numeral_places
 from featpipe.extraction.values.dates import When, find_dates, read_date
@@ -97,28 +97,18 @@ _ends_month = re.compile(r"\d\s?月\s?\Z")
 _LONGEST_END = 4
 
 
-class Span(Protocol):
-    """Something at a place of a text."""
-
-    @property
-    def start(self) -> int:
-        """Its first character."""
-
-    @property
-    def end(self) -> int:
-        """The character behind it."""
-
-
-def find_periods(folded: str, dates: Iterable[Span] | None = None) -> Iterator[When]:
+def find_periods(folded: str, dates: Iterable[tuple[int, int]] | None = None) -> Iterator[When]:
     """Every length of time, a range before its ends; units of a date are left out.
 
-    ``dates`` are those of the text, if they are known.
+    ``dates`` are the spans of those of the text, if they are known.
     """
-    found = _found_in(folded, find_dates(folded) if dates is None else dates)
+    if dates is None:
+        dates = ((date.start, date.end) for date in find_dates(folded))
+    found = _found_in(folded, dates)
     yield from sorted(found, key=lambda found: (found.start, -found.end))
 
 
-def _found_in(folded: str, dates: Iterable[Span]) -> Iterator[When]:
+def _found_in(folded: str, dates: Iterable[tuple[int, int]]) -> Iterator[When]:
     before: When | None = None
     for low, match, found in _matches(folded, dates):
         if low is None and before is not None and _goes_on(folded, before, found):
@@ -134,12 +124,12 @@ def _found_in(folded: str, dates: Iterable[Span]) -> Iterator[When]:
 
 
 def _matches(
-    folded: str, dates: Iterable[Span]
+    folded: str, dates: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[re.Match[str] | None, re.Match[str], When]]:
     """Each length of time, with what it is the high end of."""
     is_date = bytearray(len(folded))
-    for date in dates:
-        is_date[date.start : date.end] = b"\1" * (date.end - date.start)
+    for start, end in dates:
+        is_date[start:end] = b"\1" * (end - start)
     places = sorted({*numeral_places(folded), *places_of(_WORDS, folded)})
     for match in matches_at(_period, folded, places):
         low = _low_of(folded, match)

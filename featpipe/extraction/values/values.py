@@ -7,7 +7,7 @@ Guarantees: ``read_value`` raises for no text; values are equal by meaning (1.97
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context
 from functools import lru_cache
@@ -230,21 +230,16 @@ def has_shape(text: str, kind: FieldType) -> bool:
     return any((found.start, found.end) == (0, len(folded)) for found in find_values(folded, kind))
 
 
-def find_values(
-    folded: str, kind: FieldType, found_dates: Sequence[Found] | None = None
-) -> Iterator[Found]:
+def find_values(folded: str, kind: FieldType) -> Iterator[Found]:
     """Values with a shape of their own (money, dates, ids ...) in folded text, in order.
 
     Args:
         folded: of :func:`fold_width`, so that offsets are those of the original.
         kind: types without a shape (text, organisation ...) yield nothing here.
-        found_dates: those of the text, if they are known: periods are found beside them.
 
     """
     finder = _FINDERS.get(kind)
-    if kind == "period":
-        yield from _find_periods(folded, found_dates)
-    elif finder is not None:
+    if finder is not None:
         yield from finder(folded)
 
 
@@ -264,7 +259,10 @@ def _find_dates(folded: str) -> Iterator[Found]:
         yield Found(when.start, when.end, Value("date", when.key))
 
 
-def _find_periods(folded: str, found_dates: Sequence[Found] | None) -> Iterator[Found]:
+def find_periods(
+    folded: str, found_dates: Iterable[tuple[int, int]] | None = None
+) -> Iterator[Found]:
+    """As :func:`find_values` does, beside the dates of the text where their spans are known."""
     for when in periods.find_periods(folded, found_dates):
         bound = bound_at(folded, when.start, when.end)
         yield Found(when.start, when.end, Value("period", when.key, "", bound))
@@ -311,6 +309,7 @@ _FINDERS: dict[FieldType, Finder] = {
     "number": _amount_finder("number", counts.find_numbers),
     "percent": _amount_finder("percent", counts.find_percents),
     "date": _find_dates,
+    "period": find_periods,
     "id": _find_ids,
     "phone": _pattern_finder("phone", _phone),
     "email": _pattern_finder("email", _email),
