@@ -110,7 +110,7 @@ def make_lots() -> list[Lot]:
 def test_what_is_learnt_keeps_names_whole_and_is_the_same_each_time() -> None:
     from small_model.transitions import FORBIDDEN, learn_crf
 
-    from featpipe.encoders.crf import Transitions, find_best_paths
+    from featpipe.encoders.viterbi import Transitions, find_best_paths
 
     lots = make_lots()
     crf = learn_crf(lots, 100, 5, say_nothing)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from featpipe.encoders.fused import why_not_fused
+from featpipe.encoders.fused import has_kernels
 from featpipe.encoders.transfer import send
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _attend_group(qkv: torch.Tensor, group: Group, n_heads: int) -> torch.Tensor
 @lru_cache
 def _has_own(device: torch.device, size: int) -> bool:
     """Whether our kernel for all lengths takes the place of torch's, in half its time."""
-    if device.type != "cuda" or why_not_fused(device):
+    if not has_kernels(device):
         return False
     from featpipe.encoders.card_kernels import HEAD_SIZES
 

@@ -118,6 +118,35 @@ def _gelu(x, n, BLOCK: tl.constexpr):
     tl.store(x + at, (half * erf + half).to(x.dtype.element_ty), inside)
 
 
+@triton.jit
+def _best_paths(
+    scores, edges, between, start, end, came_from, path, n_labels, LABELS: tl.constexpr
+):
+    start_row = tl.load(edges + tl.program_id(0))
+    length = tl.load(edges + tl.program_id(0) + 1) - start_row
+    if length > 0:
+        first = start_row.to(tl.int64) * n_labels
+        labels = tl.arange(0, LABELS)
+        inside = labels < n_labels
+        pairs = labels[:, None] * n_labels + labels[None, :]
+        no_path = float("-inf")
+        change = tl.load(between + pairs, inside[:, None] & inside[None, :], no_path)
+        score = tl.load(start + labels, inside, no_path)
+        score += tl.load(scores + first + labels, inside, 0.0)
+        for token in range(1, length):
+            emitted = tl.load(scores + first + token * n_labels + labels, inside, 0.0)
+            reached = score[:, None] + change + emitted[None, :]
+            score, came = tl.max(reached, 0, return_indices=True)
+            tl.store(came_from + first + token * n_labels + labels, came, inside)
+        best = tl.argmax(score + tl.load(end + labels, inside, no_path), 0)
+        tl.debug_barrier()  # what one thread stored, all read now
+        for ahead in range(length):
+            token = length - 1 - ahead
+            tl.store(path + start_row + token, best)
+            if token > 0:
+                best = tl.load(came_from + first + token * n_labels + best).to(tl.int32)
+
+
 def add_norm(
     x: torch.Tensor,
     y: torch.Tensor,
@@ -170,6 +199,31 @@ def attend(qkv: torch.Tensor, edges: torch.Tensor, longest: int, n_heads: int) -
         qkv, edges, out, width, scale, SIZE=size, QUERIES=_QUERIES, KEYS=_KEYS, num_warps=_WARPS
     )
     return out
+
+
+def best_paths(
+    scores: torch.Tensor,
+    edges: torch.Tensor,
+    transitions: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+) -> torch.Tensor:
+    """The paths of `viterbi.find_best_paths`, by the same sums in the same order.
+
+    A program computes a text, one token after another: a step's latency is the limit, and as many
+    texts as the card holds run side by side.
+
+    Shapes: scores (tokens, k) float32, texts end to end; edges (n + 1,) int32, where each begins
+    and the last one ends; transitions between (k, k), start and end (k,) -> (tokens,) int32.
+    """
+    n_tokens, n_labels = scores.shape
+    path = torch.empty(n_tokens, dtype=torch.int32, device=scores.device)
+    kind = torch.int8 if n_labels <= 128 else torch.int16
+    came_from = torch.empty(n_tokens, n_labels, dtype=kind, device=scores.device)
+    block = max(2, triton.next_power_of_2(n_labels))
+    options = {"LABELS": block, "num_warps": min(max(block * block // 2048, 1), 8)}
+    _best_paths[(len(edges) - 1,)](
+        scores, edges, *transitions, came_from, path, n_labels, **options
+    )
+    return path
 
 
 def gelu_(x: torch.Tensor) -> torch.Tensor:

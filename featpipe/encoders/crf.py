@@ -1,4 +1,4 @@
-"""The part of a tagger that turns hidden states into labels, and the decoding of a CRF.
+"""The part of a tagger that turns hidden states into labels.
 
 An optional bidirectional LSTM, one linear layer with a row per label, and an optional CRF (square
 transitions, a start and an end vector). They are found by the shapes of the checkpoint's tensors,
@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from featpipe.encoders.fused import has_kernels
 from featpipe.encoders.linear import Linear, make_linear
+from featpipe.encoders.transfer import CPU, send
+from featpipe.encoders.viterbi import Transitions, find_best_paths
 from featpipe.encoders.weights import Weights, is_unused
 from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
 
@@ -25,21 +27,12 @@ if TYPE_CHECKING:
 
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.tokens import Ints
+    from featpipe.encoders.viterbi import Labels, Scores
 
-Scores: TypeAlias = npt.NDArray[np.float32]
-"""Shape (tokens, labels), not normalised; or part of that."""
-Labels: TypeAlias = npt.NDArray[np.intp]
+#: Tokens whose probabilities are computed together: they stay in the processor's cache.
+_TOKENS_AT_ONCE = 2048
 
 _LSTM = re.compile(r"(?P<prefix>(.*\.)?)(weight|bias)_(ih|hh)_l\d+(_reverse)?")
-
-
-@dataclass(frozen=True, slots=True)
-class Transitions:
-    """Scores of a linear-chain CRF. Shapes: between (k, k) from row to column; start, end (k,)."""
-
-    between: Scores
-    start: Scores
-    end: Scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +45,7 @@ class Head:
     transitions: Transitions | None = None
     names: frozenset[str] = frozenset()
     """The checkpoint's tensors that this head is made of."""
+    device: torch.device = CPU
 
     def score(self, states: torch.Tensor, pack: Pack) -> torch.Tensor:
         """Shapes: states (tokens, width) -> (tokens, labels) float32."""
@@ -72,8 +66,32 @@ class Head:
         if self.transitions is None:
             labels = scores.argmax(axis=1)
         else:
+            found = self._choose_on_card(scores, lengths, self.transitions)
+            if found is not None:
+                return found
             labels = find_best_paths(scores, lengths, self.transitions)
         return labels, _probability_of(scores, labels)
+
+    def _choose_on_card(
+        self, scores: Scores, lengths: Ints, transitions: Transitions
+    ) -> tuple[Labels, Scores] | None:
+        """By a kernel: paths take a processor longer than all else that it does for a card.
+
+        None where there is no such card, or its memory is too small.
+        """
+        if not len(scores) or not has_kernels(self.device):
+            return None
+        from featpipe.encoders.card_kernels import best_paths
+
+        edges = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        parts = scores, edges, transitions.between, transitions.start, transitions.end
+        try:
+            there, ends, *sums = (send(part, self.device) for part in parts)
+            labels = best_paths(there, ends, (sums[0], sums[1], sums[2]))
+            odds = torch.softmax(there.double(), 1).gather(1, labels[:, None].long())[:, 0]
+            return labels.cpu().numpy().astype(np.intp), odds.float().cpu().numpy()
+        except torch.OutOfMemoryError:
+            return None
 
 
 def load_head(weights: Weights, *, n_labels: int, source: Path, device: torch.device) -> Head:
@@ -97,7 +115,7 @@ def load_head(weights: Weights, *, n_labels: int, source: Path, device: torch.de
     for name in is_good:
         if not is_good[name]:
             raise CheckpointError(f"{source}: {name} holds NaN or infinity")
-    return Head(linear, lstm, transitions, frozenset(is_good))
+    return Head(linear, lstm, transitions, frozenset(is_good), device)
 
 
 def _find_last_layer(weights: Weights, n_labels: int, source: Path) -> tuple[str, str]:
@@ -170,43 +188,12 @@ def _load_crf(
 
 def _probability_of(scores: Scores, labels: Labels) -> Scores:
     """Softmax probability of the chosen label per token."""
-    if not len(scores):
-        return np.empty(0, np.float32)
-    above = np.exp((scores - scores.max(axis=1, keepdims=True)).astype(np.float64))
-    chosen = np.take_along_axis(above, labels[:, None], axis=1)[:, 0]
-    return np.asarray(chosen / above.sum(axis=1), np.float32)
-
-
-def find_best_paths(emissions: Scores, lengths: Ints, transitions: Transitions) -> Labels:
-    """The best path of each text through a linear-chain CRF (Viterbi). Oracle: pytorch-crf.
-
-    The score of a path is start[first] + its emissions + its between[from, to] + end[last]. Each
-    step computes all texts that have not ended; the sums are pytorch-crf's, in its order and in
-    float32. Of equally good labels the first is chosen.
-
-    Shapes: emissions (tokens, k), texts one after another; lengths (n,) -> (tokens,).
-    """
-    n_labels = emissions.shape[1]
-    order = np.argsort(-lengths, kind="stable")  # texts that have not ended are then the first rows
-    first = (np.cumsum(lengths) - lengths)[order]
-    sizes = lengths[order]
-    n_texts = int(np.count_nonzero(sizes))
-    path = np.empty(len(emissions), np.intp)
-    if not n_texts:
-        return path
-    score = transitions.start + emissions[first[:n_texts]]
-    came_from = np.empty((len(emissions), n_labels), np.int16 if n_labels < 1 << 15 else np.int32)
-    for step in range(1, int(sizes[0])):
-        going = int(np.searchsorted(-sizes, -step, side="left"))
-        rows = first[:going] + step
-        reached = score[:going, :, None] + transitions.between + emissions[rows][:, None, :]
-        came_from[rows] = reached.argmax(axis=1)
-        score[:going] = reached.max(axis=1)
-    best = (score + transitions.end).argmax(axis=1)
-    for step in range(int(sizes[0]) - 1, -1, -1):
-        going = int(np.searchsorted(-sizes, -step, side="left"))
-        rows = first[:going] + step
-        path[rows] = best[:going]
-        if step:
-            best[:going] = came_from[rows, best[:going]]
-    return path
+    out = np.empty(len(scores), np.float32)
+    for at in range(0, len(scores), _TOKENS_AT_ONCE):
+        some = slice(at, at + _TOKENS_AT_ONCE)
+        above = np.ascontiguousarray(scores[some].T)  # numpy is slow where it reduces short rows
+        above -= above.max(axis=0)
+        odds = np.exp(above.astype(np.float64))
+        chosen = odds[labels[some], np.arange(odds.shape[1])]
+        out[some] = chosen / np.ascontiguousarray(odds.T).sum(axis=1)
+    return out

@@ -23,7 +23,12 @@ _FIRST = (8, 0)
 
 def is_fused(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether layers of this dtype on this device use the kernels."""
-    return _is_half_on_card(device, dtype) and not why_not_fused(device)
+    return dtype in _HALF and has_kernels(device)
+
+
+def has_kernels(device: torch.device) -> bool:
+    """Whether this device is a card that has the kernels."""
+    return device.type == "cuda" and not why_not_fused(device)
 
 
 def describe_missing(device: torch.device, dtype: torch.dtype) -> tuple[str, ...]:

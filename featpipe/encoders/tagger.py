@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featpipe.encoders.calibration import Calibration
-    from featpipe.encoders.crf import Scores
     from featpipe.encoders.encoded import Encoded
     from featpipe.encoders.encoder import Encoder
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.tokens import Tokens
     from featpipe.encoders.trunk import Trunk
+    from featpipe.encoders.viterbi import Scores
     from featpipe.encoders.windows import Vectors
 
 
@@ -181,8 +181,8 @@ class Tagger:
         Raises:
             EncodingError: scores that are not finite; ``error.units`` holds their texts' numbers.
         """
-        units = tokens.texts_of(np.flatnonzero(~np.isfinite(scores).all(axis=1)))
-        if units:
+        if not np.isfinite(scores).all():
+            units = tokens.texts_of(np.flatnonzero(~np.isfinite(scores).all(axis=1)))
             raise report_faults(dict.fromkeys(units, "the tagger gives NaN or infinity for it"))
         labels, probabilities = self.head.choose(scores, tokens.lengths)
         return decode(labels, probabilities, tokens, self._tags, self._calibration)

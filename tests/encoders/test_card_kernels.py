@@ -10,7 +10,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from featpipe.encoders.crf import Head
 from featpipe.encoders.fused import describe_missing, is_fused, why_not_fused
+from featpipe.encoders.viterbi import Transitions, find_best_paths
 
 CARD = torch.device("cuda", 0)
 DEVICE = "cuda:0" if torch.cuda.is_available() else "cpu"
@@ -87,3 +89,42 @@ def test_gelu_is_within_5e5_of_the_exact_one_and_hides_nothing() -> None:
     assert (found - F.gelu(given.double())).abs().max() < 5e-5
     odd = gelu_(torch.tensor([torch.nan, torch.inf], device=DEVICE).half())
     assert not odd.isfinite().any()
+
+
+@pytest.mark.gpu
+@needs_triton
+@pytest.mark.parametrize(("n_labels", "decimals"), [(2, 3), (15, 3), (15, 0), (40, 1), (130, 0)])
+def test_paths_are_those_of_the_processor(n_labels: int, decimals: int) -> None:
+    """Also of equally good ones, and where transitions are forbidden."""
+    from featpipe.encoders.card_kernels import best_paths
+
+    chance = np.random.default_rng(n_labels)
+
+    def draw(*shape: int) -> np.ndarray:
+        return chance.standard_normal(shape).round(decimals).astype(np.float32)
+
+    lengths = np.array([1, 0, 2, 17, 40, 0, 3])
+    edges = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    scores, between = draw(int(edges[-1]), n_labels), draw(n_labels, n_labels)
+    between[chance.random(between.shape) < 0.2] = -np.inf
+    arrays = between, draw(n_labels), draw(n_labels)
+    given = [torch.from_numpy(array).to(DEVICE) for array in (scores, edges, *arrays)]
+    found = best_paths(given[0], given[1], (given[2], given[3], given[4]))
+    expected = find_best_paths(scores, lengths, Transitions(*arrays))
+    np.testing.assert_array_equal(found.cpu().numpy(), expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+def test_a_head_on_a_card_chooses_as_one_on_the_processor() -> None:
+    chance = np.random.default_rng(0)
+    lengths = chance.integers(0, 300, 500)
+    scores = chance.standard_normal((int(lengths.sum()), 15)).astype(np.float32)
+    parts = (chance.standard_normal(n).astype(np.float32) for n in ((15, 15), 15, 15))
+    transitions = Transitions(*parts)
+    labels, odds = Head(transitions=transitions).choose(scores, lengths)
+    on_card = Head(transitions=transitions, device=CARD).choose(scores, lengths)
+    np.testing.assert_array_equal(on_card[0], labels)
+    np.testing.assert_allclose(on_card[1], odds, rtol=1e-6)
+    nothing = Head(transitions=transitions, device=CARD).choose(scores[:0], lengths[:0])
+    assert [len(part) for part in nothing] == [0, 0]

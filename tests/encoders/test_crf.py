@@ -9,7 +9,12 @@ import pytest
 import torch
 from torchcrf import CRF
 
-from featpipe.encoders.crf import Transitions, find_best_paths
+from featpipe.encoders.viterbi import (
+    Transitions,
+    find_best_paths,
+    step_by_label,
+    step_by_pair,
+)
 
 
 def make(seed: int, n_labels: int) -> tuple[CRF, Transitions]:
@@ -38,6 +43,32 @@ def test_paths_are_those_of_pytorch_crf(seed: int) -> None:
         padded[row, : len(part)] = torch.from_numpy(part)
         mask[row, : len(part)] = True
     assert [path.tolist() for path in found] == crf.decode(padded, mask)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 15, 130])
+def test_both_ways_of_a_step_give_the_same(n_labels: int) -> None:
+    """Also of equally good labels, of which rounded numbers have many, and of forbidden ones."""
+    chance = np.random.default_rng(n_labels)
+    score, emitted = (chance.standard_normal((n_labels, 50)).round() for _ in range(2))
+    between = chance.standard_normal((n_labels, n_labels)).round()
+    between[chance.random(between.shape) < 0.2] = -np.inf
+    given = [array.astype(np.float32) for array in (score, between, emitted)]
+    for found, expected in zip(step_by_label(*given), step_by_pair(*given), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_text_among_many_has_the_path_that_it_has_alone() -> None:
+    """More than are computed together, so that all ways are taken."""
+    _, transitions = make(1, 5)
+    chance = np.random.default_rng(1)
+    lengths = chance.integers(0, 9, 5000)
+    emissions = chance.standard_normal((int(lengths.sum()), 5)).round(1).astype(np.float32)
+    together = find_best_paths(emissions, lengths, transitions)
+    ends = np.cumsum(lengths)
+    for text in range(0, 5000, 7):
+        part = slice(ends[text] - lengths[text], ends[text])
+        alone = find_best_paths(emissions[part], lengths[text : text + 1], transitions)
+        np.testing.assert_array_equal(alone, together[part])
 
 
 def test_no_path_is_better() -> None:

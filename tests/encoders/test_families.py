@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
+import torch
 
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.encoder import Encoder
@@ -99,6 +100,23 @@ def test_a_text_alone_has_the_bytes_that_it_has_in_company(
         encoder.threads = threads
         alone = [encoder.encode([text]).vectors[0].tobytes() for text in TEXTS]
         assert alone == [vector.tobytes() for vector in together]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize(("precision", "least"), [("exact", 0.999999), ("mixed", 0.9999)])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_gives_the_vectors_of_the_cpu(
+    tmp_path: Path, name: str, precision: Literal["exact", "mixed"], least: float
+) -> None:
+    from encoder_families import TEXTS, save_family
+
+    folder = save_family(family_of(name), tmp_path / "model")
+    settings = EncoderSettings(precision=precision, dtype="float32")
+    expected = Encoder.load(folder, EXACT).encode(TEXTS).vectors
+    found = Encoder.load(folder, settings, device="cuda:0").encode(TEXTS).vectors
+    lengths = np.linalg.norm(expected, axis=1) * np.linalg.norm(found, axis=1)
+    assert ((expected * found).sum(1) / lengths).min() >= least
 
 
 def without_limits(folder: Path, *entries: str) -> Path:
