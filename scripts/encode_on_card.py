@@ -28,7 +28,8 @@ from harness import BUILT_IN_MODEL, Report, make_parser
 from featpipe import Pipeline
 from featpipe.documents import of_texts
 from featpipe.encoders.encoder import Encoder
-from featpipe.encoders.spec import EncoderSettings
+from featpipe.encoders.spec import EncoderSettings, TaggerSettings
+from featpipe.encoders.tagger import Tagger, encode_and_tag
 from featpipe.settings import BuildSettings
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ def _bench_part(
     least = _bench_model(report, part, folder, texts, device, rounds)
     if part == "bert_base":
         _bench_forward(report, folder, texts, device, rounds)
+    if part == "zh_small":
+        _bench_entities(report, folder, texts, device, rounds)
     return [least]
 
 
@@ -136,6 +139,20 @@ def _bench_forward(
     report.note("cuda_tokens_s_forward", rate)
     share = rate * encode.flops_per_token(encoder) / measure_peak(device)
     report.note("cuda_peak_share_forward", share)
+
+
+def _bench_entities(
+    report: Report, folder: Path, texts: list[str], device: str, rounds: int
+) -> None:
+    """Vectors and entities by one forward, as a build computes paragraphs."""
+    encoder = Encoder.load(folder, _MIXED, device=device, threads=2)
+    settings = TaggerSettings(precision="mixed")
+    tagger = Tagger.load(folder, settings, device=device, threads=2, trunk=encoder.trunk)
+    [seconds] = encode.interleave(
+        rounds, both=lambda: encode_and_tag(encoder, tagger, texts)
+    ).values()
+    n_tokens = int(encoder.count_tokens(texts).sum())
+    report.note("cuda_zh_small_entities_tokens_s", n_tokens / min(seconds))
 
 
 def cut_evenly(documents: list[str], count: int, *, size: int = _PARAGRAPH) -> list[str]:

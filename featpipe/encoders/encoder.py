@@ -359,20 +359,24 @@ def _load_trunk(checkpoint: Checkpoint, spec: Spec, device: torch.device, *, tru
 
 
 def _cast(vectors: Vectors, dtype: str) -> npt.NDArray[np.generic]:
-    """To the stored dtype, to nearest even; bfloat16 as its bits in uint16."""
+    """To the stored dtype, to nearest even; bfloat16 as its bits in uint16.
+
+    Torch makes the same float16 of all but NaN as numpy, in a fifth of its time.
+    """
+    if dtype == "float16":
+        return torch.from_numpy(vectors).half().numpy()
     if dtype == "bfloat16":
         bits = vectors.view(np.uint32).astype(np.uint64)
         is_odd = (bits >> np.uint64(16)) & np.uint64(1)
         return ((bits + 0x7FFF + is_odd) >> np.uint64(16)).astype(np.uint16)
-    with np.errstate(over="ignore"):
-        return vectors.astype(dtype)
+    return vectors.astype(dtype)
 
 
 def _is_finite(cast: npt.NDArray[np.generic], dtype: str) -> npt.NDArray[np.bool_]:
-    if dtype != "bfloat16":
+    if dtype == "float32":
         return np.asarray(np.isfinite(cast))
-    # float32's range, except that its end rounds to infinity
-    return np.asarray((cast.view(np.uint16) & 0x7F80) != 0x7F80)
+    exponent = 0x7F80 if dtype == "bfloat16" else 0x7C00
+    return np.asarray((cast.view(np.uint16) & exponent) != exponent)
 
 
 def _put_before(prompt: Ids, ids: Ids, ends: Ints) -> Tokens:
