@@ -23,7 +23,7 @@ from featpipe.encoders.fused import describe_missing, is_fused
 from featpipe.encoders.graphs import Graphs, Inputs
 from featpipe.encoders.linear import Activation, Linear, make_linear
 from featpipe.encoders.norm import Norm, make_norm
-from featpipe.encoders.transfer import send
+from featpipe.encoders.transfer import CPU, send
 from featpipe.errors import CheckpointError, UnsupportedModel
 
 if TYPE_CHECKING:
@@ -207,11 +207,31 @@ class PackedBert:
             return self._graphs.run(inputs, pack.n_rows)[: len(pack.ids)]
         return self._compute(inputs, n_layers)[: len(pack.ids)]
 
-    def _compute(self, inputs: Inputs, n_layers: int | None = None) -> torch.Tensor:
+    def forward_rows(self, pack: Pack, rows: Ints, *, n_layers: int | None = None) -> torch.Tensor:
+        """`rows` of `forward`, with the same bits.
+
+        Where a row's bits do not depend on the others, the last layer computes these alone after
+        its attention, which saves three quarters of it. On a card kernels are chosen by the number
+        of rows, and other kernels round otherwise.
+
+        Shapes: rows (n,), numbers of tokens of the pack -> (n, width) float32.
+        """
+        if self.device != CPU or not self.is_invariant:
+            return self.forward(pack, n_layers=n_layers).index_select(0, send(rows, self.device))
+        layout = Layout.of(pack, self.device, self.shape.width // self.shape.n_heads)
+        inputs = Inputs(*self.embeddings.send(pack), layout)
+        return self._compute(inputs, n_layers, torch.from_numpy(rows))
+
+    def _compute(
+        self, inputs: Inputs, n_layers: int | None = None, rows: torch.Tensor | None = None
+    ) -> torch.Tensor:
         x = self.embeddings(inputs)
         layers = self._layers[:n_layers]
         for layer in layers:
-            x = layer(x, inputs.layout, is_last=layer is layers[-1])
+            is_last = layer is layers[-1]
+            x = layer(x, inputs.layout, is_last=is_last, rows=rows if is_last else None)
+        if rows is not None and not layers:
+            x = x.index_select(0, rows)
         return x.float()
 
     def copy_to(
@@ -345,9 +365,14 @@ class _Layer:
     def _linears(self) -> tuple[Linear, ...]:
         return self._qkv, self._attended, self._inner, self._outer
 
-    def __call__(self, x: torch.Tensor, layout: Layout, *, is_last: bool) -> torch.Tensor:
-        qkv = self._qkv(x.to(self._dtype))
-        y = self._attended(attend(qkv, layout, n_heads=self._n_heads))
+    def __call__(
+        self, x: torch.Tensor, layout: Layout, *, is_last: bool, rows: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """`rows`: numbers of those that are wanted; all by default."""
+        attended = attend(self._qkv(x.to(self._dtype)), layout, n_heads=self._n_heads)
+        if rows is not None:
+            x, attended = x.index_select(0, rows), attended.index_select(0, rows)
+        y = self._attended(attended)
         x = self._attention_norm(x, y, is_last=False)
         y = self._outer(self._inner(x.to(self._dtype), self._activation))
         return self._output_norm(x, y, is_last=is_last)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from featpipe.encoders.bert import Placement
+from featpipe.encoders.bert import PackedBert, Placement
 from featpipe.encoders.checkpoint import Checkpoint, belongs_to_crf, describe_checkpoint
 from featpipe.encoders.encoded import Encoded, join, report_faults
 from featpipe.encoders.fingerprint import refuse_changes
@@ -27,7 +27,7 @@ from featpipe.encoders.foreign import load_foreign
 from featpipe.encoders.forward import CUDA_BUDGET, Forwarder
 from featpipe.encoders.memory import keep_freed_memory
 from featpipe.encoders.packing import Sequences, cut_portions
-from featpipe.encoders.pooling import Steps, normalise, pool
+from featpipe.encoders.pooling import Steps, find_single, normalise, pool
 from featpipe.encoders.precision import (
     find_device,
     is_coarse,
@@ -286,7 +286,11 @@ class Encoder:
         )
 
     def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
-        return pool(trunk.forward(pack, n_layers=self.spec["layer"]), pack, self.spec["pooling"])
+        n_layers, pooling = self.spec["layer"], self.spec["pooling"]
+        single = find_single(pack, pooling)
+        if single is not None and isinstance(trunk, PackedBert) and pack.lengths.all():
+            return trunk.forward_rows(pack, single, n_layers=n_layers)
+        return pool(trunk.forward(pack, n_layers=n_layers), pack, pooling)
 
     def repeat_overflowed(self, vectors: Vectors, sequences: Sequences) -> None:
         """Repeat in float32 the sequences that left fp16's range, in place."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.recipe import Step
+    from featpipe.encoders.tokens import Ints
     from featpipe.encoders.windows import Vectors
 
     Layer = Callable[[torch.Tensor], torch.Tensor]
@@ -38,6 +39,9 @@ def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
 
     Shapes: states (tokens, width) float32 -> (sequences, width) float32.
     """
+    single = find_single(pack, pooling)
+    if single is not None:
+        return _take_one(states, pack, single)
     lengths = send(pack.lengths, states.device)
     if pooling in {"mean", "max"}:
         return _reduce(states, pooling, lengths)
@@ -45,14 +49,22 @@ def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
         places = send(pack.positions + 1, states.device)
         total = _reduce(states * places[:, None].float(), "sum", lengths)
         return total / (lengths * (lengths + 1) // 2).float()[:, None]
-    if pooling == "mean_sqrt_len":
-        return _reduce(states, "sum", lengths) / lengths.float().sqrt()[:, None]
-    return _take_one(states, pack, pooling)
+    return _reduce(states, "sum", lengths) / lengths.float().sqrt()[:, None]
 
 
-def _take_one(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
+def find_single(pack: Pack, pooling: str) -> Ints | None:
+    """The one row (sequences,) of each sequence that `pool` takes; None where it takes more.
+
+    That of a sequence without tokens is another's.
+    """
+    if pooling not in {"cls", "last"}:
+        return None
+    ends = np.cumsum(pack.lengths)
+    return ends - 1 if pooling == "last" else ends - pack.lengths
+
+
+def _take_one(states: torch.Tensor, pack: Pack, at: Ints) -> torch.Tensor:
     """The first or last state of each; chosen on the host, which need not wait for the states."""
-    at = np.cumsum(pack.lengths) - (1 if pooling == "last" else pack.lengths)
     is_empty = pack.lengths == 0
     if is_empty.any():
         at[is_empty] = len(states)

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tiny_checkpoints import save_encoder, save_tagger
 
+from featpipe.encoders.bert import PackedBert
 from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.packing import Sequences
+from featpipe.encoders.pooling import find_single
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.encoders.tagger import Tagger
 
@@ -47,11 +51,12 @@ def texts(write_text: Text) -> list[str]:
     return list(dict.fromkeys(write_text(seed, length) for seed, length in enumerate(lengths)))
 
 
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("precision", ["exact", "mixed", "approx"])
 def test_no_byte_depends_on_other_texts_order_packs_or_threads(
-    folder: Path, texts: list[str], precision: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, texts: list[str], precision: str, pooling: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = EncoderSettings(dtype="float32", precision=precision)
+    settings = EncoderSettings(dtype="float32", precision=precision, pooling=pooling)
     encoder = Encoder.load(folder, settings, threads=1)
     assert encoder.is_invariant
     expected = dict(zip(texts, encoder.encode(texts).vectors, strict=True))
@@ -79,6 +84,29 @@ def test_no_byte_depends_on_other_texts_order_packs_or_threads(
         if encoder.encode([text]).vectors[0].tobytes() != expected[text].tobytes()
     ]
     assert changed == []
+
+
+@pytest.mark.parametrize("pooling", ["cls", "last"])
+@pytest.mark.parametrize("precision", ["exact", "mixed", "approx"])
+def test_a_token_computed_without_the_others_has_the_bytes_that_it_has_among_them(
+    folder: Path, texts: list[str], precision: str, pooling: str
+) -> None:
+    settings = EncoderSettings(dtype="float32", precision=precision, pooling=pooling)
+    encoder = Encoder.load(folder, settings)
+    trunk, tokenizer = encoder.trunk, encoder.tokenizer
+    assert isinstance(trunk, PackedBert)
+    tokens = tokenizer.encode(texts[:60])
+    starts = tokens.ends - tokens.lengths
+    sequences = Sequences(tokens.ids, starts, tokens.lengths, tokenizer.prefix, tokenizer.suffix)
+    for numbers in ([5], [0, 1], [*range(60)], [59, 59, 3]):
+        pack = sequences.pack(np.array(numbers))
+        rows = find_single(pack, pooling)
+        assert rows is not None
+        with torch.inference_mode():
+            for n_layers in (0, None):
+                alone = trunk.forward_rows(pack, rows, n_layers=n_layers)
+                among = trunk.forward(pack, n_layers=n_layers)[rows]
+                np.testing.assert_array_equal(alone.numpy(), among.numpy())
 
 
 def test_copies_of_a_text_in_one_group_are_alike(folder: Path, write_text: Text) -> None:
