@@ -64,6 +64,13 @@ def test_the_value_of_a_form(text: str, name: str, value: str) -> None:
     ]
 
 
+def test_a_list_behind_a_label_is_read_to_its_end() -> None:
+    names = [f"王{name}" for name in "芳强敏静丽磊军洋勇艳杰娟涛明超"]
+    text = fold_width(f"参会人员：{'、'.join(names)}\n记录人：周杰\n")
+    found = {text[start:end] for start, end in labelled_values(text, ["参会人员"])}
+    assert set(names) <= found
+
+
 def test_a_list_behind_a_label_has_several_values() -> None:
     folded = fold_width("保证人：王芳、李明、张建国，电话138")
     found = {folded[start:end] for start, end in labelled_values(folded, ["保证人"])}
@@ -150,6 +157,50 @@ def test_details_stand_behind_a_party_with_a_colon(cache: Path) -> None:
         "甲方身份证号": ["330203198001010021"],
     }
     assert values_by_name(cache, text, wanted) == wanted
+
+
+def test_minutes_of_a_meeting(cache: Path) -> None:
+    """A colon in a time of the day ends no label, and what comes next time is another meeting."""
+    minutes = """会议纪要
+时间：2024年3月5日下午2:30
+地点：公司三楼会议室
+主持人：王建国
+参会人员：李明、张华、赵敏
+缺席：钱伟（出差）
+主题：第一季度销售工作会议
+一、会议内容
+王建国总结了上季度销售情况。
+下次会议时间：2024年3月25日
+"""
+    expected = {
+        "会议时间": ["2024年3月5日下午2:30"],
+        "会议地点": ["公司三楼会议室"],
+        "主持人": ["王建国"],
+        "与会人员": ["李明", "张华", "赵敏"],
+        "缺席人员": ["钱伟"],
+        "会议主题": ["第一季度销售工作会议"],
+    }
+    assert values_by_name(cache, minutes, expected) == expected
+
+
+@pytest.mark.parametrize("time", ["14:00", "14：00时", "下午2:30", " 09:30:00", "9时30分"])
+def test_a_time_of_the_day_belongs_to_its_date(cache: Path, time: str) -> None:
+    notice = f"项目名称：智慧园区建设项目\n开标时间：2024年3月5日{time}\n开标地点：三楼会议室\n"
+    found = values_by_name(cache, notice, ["开标时间"])
+    assert found == {"开标时间": [f"2024年3月5日{time}"]}
+
+
+def test_a_number_of_which_a_part_is_hidden_is_whole(cache: Path) -> None:
+    contract = (
+        "出租方：张三，身份证号码：452702199306****25，联系电话：138****5678\n"
+        "银行账号：6222 **** **** 1234\n"
+    )
+    expected = {
+        "身份证号码": ["452702199306****25"],
+        "联系电话": ["138****5678"],
+        "银行账号": ["6222 **** **** 1234"],
+    }
+    assert values_by_name(cache, contract, expected) == expected
 
 
 def test_synonyms_state_no_amounts() -> None:

@@ -643,11 +643,24 @@ def test_a_card_in_groups_a_plate_and_a_certificate_are_one_id(text: str, keys: 
         ("021-12345678-801", "02112345678801"),
         ("03-7832 6929", "0378326929"),
         ("HT2023-12345678", None),
+        ("138****5678", "138****5678"),
+        ("138XXXX5678", "138****5678"),
+        ("1380013××××", "1380013****"),
+        ("010-8888****", "0108888****"),
+        ("1380013*2", None),
+        ("452702199306****25", None),
+        ("4401**********1234", None),
     ],
 )
 def test_a_telephone_number_is_found_whole(text: str, key: str | None) -> None:
-    found = [(one.start, one.end, one.value.key) for one in find_values(text, "phone")]
+    found = [(one.start, one.end, one.value.key) for one in find_values(fold_width(text), "phone")]
     assert found == ([(0, len(text), key)] if key else [])
+
+
+def test_marks_of_bold_text_hide_nothing() -> None:
+    [found] = find_values("**13800138000**", "phone")
+    assert found.value.key == "13800138000"
+    assert not list(find_values("**重要** 甲方**ABC**公司 3*5=15", "id"))
 
 
 @pytest.mark.parametrize(

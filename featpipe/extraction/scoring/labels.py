@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 200
 _MOST_ENDS = 6
+#: Items of a list behind a label: the people at a meeting.
+_MOST_ITEMS = 64
 _QUALIFIER = rf"(?:{GAP}\([^()\n]{{1,30}}\))?"
 #: Cells between a party's and that of its name.
 _OWN = rf"(?:{'|'.join(sorted(OWN_NAMES))})"
@@ -241,7 +243,7 @@ def exact_places(folded: str) -> list[tuple[int, int]]:
 
 def _further_items(folded: str, end: int) -> Iterator[tuple[int, int]]:
     """What stands behind the first value of a list."""
-    for _ in range(_MOST_ENDS):
+    for _ in range(_MOST_ITEMS):
         item = _item.match(folded, end)
         if item is None:
             return

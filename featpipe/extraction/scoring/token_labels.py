@@ -14,6 +14,7 @@ import numpy as np
 
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
 from featpipe.extraction.scoring.synonyms import is_known
+from featpipe.extraction.values.codes import clock_colons
 from featpipe.extraction.values.text import points_of
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def find_labels(folded: str, points: Points, start: Ints, end: Ints) -> list[Lab
     current: Label | None = None
     since = 0
     passed = 0  # line ends before this mark are those that a label was found to go on behind
-    marks = np.flatnonzero(np.isin(points, _MARKS))
+    is_mark = np.isin(points, _MARKS)
+    is_mark[np.searchsorted(start, clock_colons(folded))] = False  # 14:30 has no label
+    marks = np.flatnonzero(is_mark)
     kinds = points[marks].tolist()
     for number, (at, mark) in enumerate(zip(marks.tolist(), kinds, strict=True)):
         if current is not None:

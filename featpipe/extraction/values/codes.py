@@ -54,6 +54,18 @@ _grouped = re.compile(
     r"(?! ?\d|[a-z.,-]\d)"
 )
 _years = re.compile(r"(?:(?:19|20)\d\d ?)+")
+#: What may be a number of which a part is hidden: 452702199306****25, 粤B***88, AB-2023-***.
+_with_mask = re.compile(
+    rf"(?:[{_PROVINCES}](?=[a-hj-z]))?(?<![a-z0-9*×])[a-z0-9*×]+(?:[-/_][a-z0-9*×]+)*"
+)
+#: 6222 **** **** 1234: in the groups of a card.
+_grouped_mask = re.compile(
+    r"(?<![a-z0-9*×])(?<![\d*×] )(?:[\d*×]{4} ){2,4}[\d*×]{1,4}(?![a-z0-9*×])"
+)
+#: Hidden signs within it, or at its end, where two may be marks of **bold** text.
+_mask = re.compile(r"(?<=[a-z0-9])[*×]{2,}-?(?=[a-z0-9])|[*×]{3,}")
+#: Signs of such a number, at least: 2**10 is none.
+_LEAST_MASKED = 6
 #: A year in brackets, and what belongs to it: a mark before it, or the signs of a court behind it.
 of_year = re.compile(
     rf"(?:[a-z0-9]{{1,12}}|(?:{_HAN}){{1,6}}){_YEAR}(?:第\s?)?\d+(?:\s?号{_BRANCH})?"
@@ -89,6 +101,8 @@ def find_codes(folded: str) -> Iterator[tuple[int, int]]:
         for match in _grouped.finditer(text, start, end + _BEHIND_CARD):
             if not _years.fullmatch(match[0]):
                 yield match.span()
+    if "**" in text or "××" in text:
+        yield from _find_masked(text)
     for match in (*plate.finditer(text), *(_lettered.finditer(text) if "字第" in text else ())):
         yield match.span()
     near_years = {
@@ -111,6 +125,13 @@ def _find_joined(text: str) -> Iterator[tuple[int, int]]:
             is_date = not match[0].isascii() and text[match.end() : match.end() + 1] in {"年", "月"}
             if _mixed.match(match[0]) and not is_amount and not is_date:
                 yield match.span()
+
+
+def _find_masked(text: str) -> Iterator[tuple[int, int]]:
+    for match in chain(_with_mask.finditer(text), _grouped_mask.finditer(text)):
+        code = match[0]
+        if len(code) >= _LEAST_MASKED and _mask.search(code) and any(map(str.isdigit, code)):
+            yield match.span()
 
 
 def _runs_with_digits(text: str) -> list[tuple[int, int]]:
@@ -163,6 +184,17 @@ def cut_places(folded: str, codes: Iterable[tuple[int, int]]) -> NDArray[np.bool
         for match in one.finditer(folded, start, end)
     )
     return places_inside(chain(codes, others), len(folded))
+
+
+def clock_colons(folded: str) -> list[int]:
+    """Places of the colons inside times of the day: 14:30."""
+    return [
+        place
+        for start, end in _runs_of_digits(folded, ":", _TIME_DIGITS)
+        for match in _clock.finditer(folded, start, end)
+        for place in range(*match.span())
+        if folded[place] == ":"
+    ]
 
 
 def covered_before(spans: Iterable[tuple[int, int]], n: int) -> NDArray[np.int64]:

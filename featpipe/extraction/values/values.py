@@ -81,12 +81,16 @@ _MOBILE = r"1[3-9]\d[\s-]?\d{4}[\s-]?\d{4}"
 _FREE = r"[48]00[\s-]?(?:\d{3}[\s-]?\d{4}|\d{4}[\s-]?\d{3})"
 _AMERICAN = r"[2-9]\d\d-\d{3}-\d{4}"
 _COUNTRY = r"(?:(?:\+|00)\s?(?P<country>\d{1,3})[\s-]?|(?P<china>86-|\((?:\+|00)?86\)[\s-]?))"
+#: 138****5678 and 010-8888****: of which a part is hidden.
+_MASKED = r"(?P<masked>(?:1[3-9]|0\d{2,3}-)(?=\d*[*×x]{2})[\d*×x]{7,9})"
 _phone = re.compile(
-    rf"(?<![\d.])(?<!\d-)(?:{_FREE}|{_AMERICAN}|{_COUNTRY}?"
+    r"(?<![\d.])(?<!\d[*×-])(?<!\d[*×]{2})(?<![*×]{3})"
+    rf"(?:{_MASKED}|{_FREE}|{_AMERICAN}|{_COUNTRY}?"
     r"(?:(?P<bracket>\(0?\d{2,4}\))[\s-]?|0\d{2,3}[\s-]?|0\d[\s-]"
     rf"|(?(country)(?P<area>(?!{_MOBILE})[1-9]\d{{1,2}}[\s-])"
     rf"|(?(china)(?P<city>(?!{_MOBILE})[1-9]\d{{1,2}}[\s-])|(?!))))?"
-    rf"(?:{_MOBILE}|\d{{3,4}}[\s-]?\d{{4}}))(?:\s?(?:转|-|ext\.?)\s?\d{{1,6}})?(?![\d.])"
+    rf"(?:{_MOBILE}|\d{{3,4}}[\s-]?\d{{4}}))(?:\s?(?:转|-|ext\.?)\s?\d{{1,6}})?"
+    r"(?![\d.]|[*×]{3}|[*×]+\d)"
 )
 _email = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
 _id = re.compile(
@@ -142,6 +146,8 @@ def _read_id(text: str) -> Value | None:
 def _read_phone(text: str) -> Value | None:
     folded = fold_width(text)
     match = _phone.fullmatch(folded.strip())
+    if match and match["masked"]:
+        return Value("phone", re.sub("[×x]", "*", match["masked"]).replace("-", ""))
     digits = re.sub(r"\D", "", folded)
     if not match or not 7 <= len(digits) <= 20:
         return None
