@@ -46,6 +46,7 @@ class Head:
     names: frozenset[str] = frozenset()
     """The checkpoint's tensors that this head is made of."""
     device: torch.device = CPU
+    """That of the layers; a card with our kernels also finds the paths."""
 
     def score(self, states: torch.Tensor, pack: Pack) -> torch.Tensor:
         """Shapes: states (tokens, width) -> (tokens, labels) float32."""

@@ -11,7 +11,7 @@ from pages import features_of
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.labels import labelled_values
 from featpipe.extraction.scoring.locate import infer_type, locate_value
-from featpipe.extraction.values.codes import find_codes
+from featpipe.extraction.values.codes import clock_colons, find_codes
 from featpipe.extraction.values.text import fold_width
 from featpipe.extraction.values.values import find_values
 
@@ -77,7 +77,8 @@ def extract(model: FieldModel, text: str) -> list[str]:
         ("手机138****5678、1380013****", ["138****5678", "1380013****"]),
         ("账号6222 **** **** 1234。", ["6222 **** **** 1234"]),
         ("车牌粤B***88，编号AB—2023—***", ["粤b***88", "ab-2023-***"]),
-        ("张××，1990年生，第××号", []),
+        ("张××，1990年生，第××号，***重要***", []),
+        ("***2023-001***和**2023-002**", ["2023-001", "2023-002"]),
     ],
 )
 def test_a_code_is_whole(text: str, codes: list[str]) -> None:
@@ -88,6 +89,18 @@ def test_a_code_is_whole(text: str, codes: list[str]) -> None:
     ids = [folded[found.start : found.end] for found in find_values(folded, "id")]
     assert set(codes) <= set(ids)
     assert not any(one != code and one in code for one in ids for code in codes)
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("下午2:30，9:00:15", [3, 8, 11]),
+        ("股东2:25%，附件1:30万元，电话1:13800138000，被告2:张三", []),
+        ("比例1:1000，24:00:", []),
+    ],
+)
+def test_colons_of_times_of_the_day_are_no_others(text: str, places: list[int]) -> None:
+    assert clock_colons(text) == places
 
 
 @pytest.mark.parametrize("kind", ["id", "text"])

@@ -76,7 +76,10 @@ of_year = re.compile(
 _numbering = re.compile(r"(?m)^([^\S\n]*\d{1,2})\.(?=\d)")
 _amount = re.compile(rf"(?:{'|'.join(w for w in CURRENCIES if w.isascii() and w.isalpha())})[\d.]+")
 _thousands = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d]|,\d)")
-_clock = re.compile(r"(?<![\d:])(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?![\d:])")
+#: 14:30, but not the share of 股东2:30%.
+_clock = re.compile(
+    r"(?<![\d:])(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?![\d:]|\s?[%元万亿股份天名])"
+)
 _mixed = re.compile(r"(?=.*\d)(?=.*[^\d])", re.DOTALL)
 _year = re.compile(_YEAR)
 #: Signs before the year at most, in ``of_year``.
@@ -87,6 +90,8 @@ _IS_SIGN = np.array([chr(n) in "abcdefghijklmnopqrstuvwxyz0123456789-_/." for n 
 _CARD_DIGITS, _TIME_DIGITS = 12, 3
 #: What ends the pattern of a card reaches so far behind its digits and blanks.
 _BEHIND_CARD = 3
+#: As far as what tells a time of the day from a share.
+_BEHIND_TIME = 2
 
 
 def find_codes(folded: str) -> Iterator[tuple[int, int]]:
@@ -130,7 +135,10 @@ def _find_joined(text: str) -> Iterator[tuple[int, int]]:
 def _find_masked(text: str) -> Iterator[tuple[int, int]]:
     for match in chain(_with_mask.finditer(text), _grouped_mask.finditer(text)):
         code = match[0]
-        if len(code) >= _LEAST_MASKED and _mask.search(code) and any(map(str.isdigit, code)):
+        inner = code.strip("*×")
+        is_marked = code != inner and code[0] == code[-1] and not _mask.search(inner)
+        is_long = len(code) >= _LEAST_MASKED and any(map(str.isdigit, code))
+        if is_long and _mask.search(code) and not is_marked:  # ***2023-001*** hides nothing
             yield match.span()
 
 
@@ -181,7 +189,7 @@ def cut_places(folded: str, codes: Iterable[tuple[int, int]]) -> NDArray[np.bool
         match.span()
         for start, end in runs
         for one in (_thousands, _clock)
-        for match in one.finditer(folded, start, end)
+        for match in one.finditer(folded, start, end + _BEHIND_TIME)
     )
     return places_inside(chain(codes, others), len(folded))
 
@@ -191,7 +199,7 @@ def clock_colons(folded: str) -> list[int]:
     return [
         place
         for start, end in _runs_of_digits(folded, ":", _TIME_DIGITS)
-        for match in _clock.finditer(folded, start, end)
+        for match in _clock.finditer(folded, start, end + _BEHIND_TIME)
         for place in range(*match.span())
         if folded[place] == ":"
     ]
