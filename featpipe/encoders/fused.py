@@ -33,12 +33,8 @@ def has_kernels(device: torch.device) -> bool:
 
 def describe_missing(device: torch.device, dtype: torch.dtype) -> tuple[str, ...]:
     """A note where such layers would use the kernels and cannot."""
-    reason = why_not_fused(device) if _is_half_on_card(device, dtype) else ""
+    reason = why_not_fused(device) if device.type == "cuda" and dtype in _HALF else ""
     return (f"the card computes by torch's own, slower kernels: {reason}",) if reason else ()
-
-
-def _is_half_on_card(device: torch.device, dtype: torch.dtype) -> bool:
-    return device.type == "cuda" and dtype in _HALF
 
 
 @lru_cache

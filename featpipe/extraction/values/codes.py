@@ -1,8 +1,8 @@
 """Codes: numbers of contracts, files and cases, whole from their first sign to their last.
 
 ``HT-2024-001``, ``借-2023-0148``, ``CG〔2024〕第031号``, ``（2023）京01民初12号之一``, the plate
-``沪A12345`` and the card ``6222 0212 3456 7890``: none of them has a part that is a value of its
-own. All functions expect text folded by
+``沪A12345``, the card ``6222 0212 3456 7890`` and ``138****5678``, of which a part is hidden: none
+of them has a part that is a value of its own. All functions expect text folded by
 :func:`featpipe.extraction.values.text.fold_width`.
 """
 
@@ -86,12 +86,10 @@ _year = re.compile(_YEAR)
 _MOST_BEFORE_YEAR = 12
 #: Signs below 128 that a joined code is made of.
 _IS_SIGN = np.array([chr(n) in "abcdefghijklmnopqrstuvwxyz0123456789-_/." for n in range(128)])
-#: Digits of a card, and of thousands or a time of the day, at least.
-_CARD_DIGITS, _TIME_DIGITS = 12, 3
-#: What ends the pattern of a card reaches so far behind its digits and blanks.
-_BEHIND_CARD = 3
-#: As far as what tells a time of the day from a share.
-_BEHIND_TIME = 2
+#: Digits of a card, of thousands, and of a time of the day, at least.
+_CARD_DIGITS, _THOUSANDS_DIGITS, _TIME_DIGITS = 12, 4, 3
+#: What ends these patterns reaches so far behind their digits and marks.
+_BEHIND_RUN = 3
 
 
 def find_codes(folded: str) -> Iterator[tuple[int, int]]:
@@ -102,10 +100,9 @@ def find_codes(folded: str) -> Iterator[tuple[int, int]]:
     """
     text = _numbering.sub(r"\1 ", folded)
     yield from _find_joined(text)
-    for start, end in _runs_of_digits(text, " ", _CARD_DIGITS):
-        for match in _grouped.finditer(text, start, end + _BEHIND_CARD):
-            if not _years.fullmatch(match[0]):
-                yield match.span()
+    for match in _matches_in_runs(_grouped, text, " ", _CARD_DIGITS):
+        if not _years.fullmatch(match[0]):
+            yield match.span()
     if "**" in text or "××" in text:
         yield from _find_masked(text)
     for match in (*plate.finditer(text), *(_lettered.finditer(text) if "字第" in text else ())):
@@ -150,6 +147,14 @@ def _runs_with_digits(text: str) -> list[tuple[int, int]]:
     return _runs(is_sign, is_digit, 1)
 
 
+def _matches_in_runs(
+    pattern: re.Pattern[str], text: str, marks: str, n_digits: int
+) -> Iterator[re.Match[str]]:
+    """Those of a pattern that lie in runs as `_runs_of_digits` has them."""
+    for start, end in _runs_of_digits(text, marks, n_digits):
+        yield from pattern.finditer(text, start, end + _BEHIND_RUN)
+
+
 def _runs_of_digits(text: str, marks: str, n_digits: int) -> list[tuple[int, int]]:
     """Spans of the runs of digits and some marks that hold so many digits, and marks."""
     points = points_of(text)
@@ -184,13 +189,8 @@ def cut_places(folded: str, codes: Iterable[tuple[int, int]]) -> NDArray[np.bool
     Those inside codes, as :func:`find_codes` has them, numbers in groups of thousands, and times of
     the day.
     """
-    runs = _runs_of_digits(folded, ",.:", _TIME_DIGITS)
-    others = (
-        match.span()
-        for start, end in runs
-        for one in (_thousands, _clock)
-        for match in one.finditer(folded, start, end + _BEHIND_TIME)
-    )
+    thousands = _matches_in_runs(_thousands, folded, ",.", _THOUSANDS_DIGITS)
+    others = (match.span() for match in chain(thousands, _times_of_day(folded)))
     return places_inside(chain(codes, others), len(folded))
 
 
@@ -198,11 +198,14 @@ def clock_colons(folded: str) -> list[int]:
     """Places of the colons inside times of the day: 14:30."""
     return [
         place
-        for start, end in _runs_of_digits(folded, ":", _TIME_DIGITS)
-        for match in _clock.finditer(folded, start, end + _BEHIND_TIME)
-        for place in range(*match.span())
+        for time in _times_of_day(folded)
+        for place in range(*time.span())
         if folded[place] == ":"
     ]
+
+
+def _times_of_day(folded: str) -> Iterator[re.Match[str]]:
+    return _matches_in_runs(_clock, folded, ":", _TIME_DIGITS) if ":" in folded else iter(())
 
 
 def covered_before(spans: Iterable[tuple[int, int]], n: int) -> NDArray[np.int64]:
