@@ -1,11 +1,11 @@
 """Decodes the bytes of a text file, with a note on every doubt.
 
 Order of evidence: byte-order mark; a declared encoding of seven bits (HZ, ISO-2022), if its escapes
-are there; UTF-8 that decodes without a fault; zero bytes (UTF-16, UTF-32); UTF-8 with a few damaged
-bytes; the encoding the file declares, if it decodes; then the one of
-GB18030, Big5, Shift-JIS, EUC-KR and Windows-1252 that gives text of ordinary characters. ``notes``
-name a guess whose runner-up is close and the number of replaced bytes. Bytes that are not text
-raise.
+are there; UTF-8 that decodes without a fault; zero bytes (UTF-16, UTF-32); whole lines of UTF-8
+among lines of another encoding; UTF-8 with a few damaged bytes; the encoding the file declares, if
+it decodes; then the one of GB18030, Big5, Shift-JIS, EUC-KR and Windows-1252 that gives text of
+ordinary characters. ``notes`` name a guess whose runner-up is close and the number of replaced
+bytes. Bytes that are not text raise.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ _SEVEN_BITS = {"hz": b"~{", "iso2022_": b"\x1b", "utf-7": b"+"}
 _SAMPLE = 65_536
 #: Any guess on fewer bytes is doubtful.
 _SHORT = 8
+#: A guess with a lower score is doubtful, too.
+_SURE = 0.75
+#: Chinese in UTF-8, as bytes of no other encoding are.
+_UTF8_RUN = re.compile(rb"(?:[\xe3-\xe9][\x80-\xbf]{2}){4}")
+_HIGH_BYTE = re.compile(rb"[\x80-\xff]")
 _MAX_BAD_SHARE = 0.02
 #: Characters of several bytes for each fault that show UTF-8; other encodings give hardly any.
 _GOOD_PER_BAD = 10
@@ -81,7 +86,32 @@ def _by_bytes(data: bytes) -> Decoded | None:
             return _lenient(data, "utf-8", "cut off inside its last character")
     else:
         return Decoded(text, "utf-8", _utf8_doubts(data, text))
-    return _lenient(data, "utf-8") if _is_damaged_utf8(data) else None
+    mixed = _mixed_lines(data) if _UTF8_RUN.search(data) else None
+    return mixed or (_lenient(data, "utf-8") if _is_damaged_utf8(data) else None)
+
+
+def _mixed_lines(data: bytes) -> Decoded | None:
+    """Lines of UTF-8 and of another encoding, as in files put together from several; else None."""
+    lines = data.split(b"\n")
+    texts = [_utf8_or_none(line) for line in lines]
+    others = b"\n".join(line for line, text in zip(lines, texts, strict=True) if text is None)
+    n_foreign = sum(not text.isascii() for text in texts if text is not None)
+    score, best = _ranking(_sample(others))[0]
+    if not n_foreign or score < _SURE or best.startswith("utf-16"):
+        return None
+    try:
+        rest = iter(others.decode(best).split("\n"))
+    except UnicodeDecodeError:
+        return None
+    text = "\n".join(next(rest) if text is None else text for text in texts)
+    return Decoded(text, best, (f"lines in utf-8 and lines in {best}: each is read as what it is",))
+
+
+def _utf8_or_none(line: bytes) -> str | None:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def _seven_bit_text(data: bytes, declared: str | None) -> Decoded | None:
@@ -112,11 +142,11 @@ def _declared_or_guessed(data: bytes, declared: str | None) -> Decoded:
             return Decoded(data.decode(named), named)
         except UnicodeDecodeError:
             pass
-    (score, best), (runner_score, runner) = _ranking(data[:_SAMPLE])[:2]
+    (score, best), (runner_score, runner) = _ranking(_sample(data))[:2]
     notes = [f"no byte-order mark: read as {best}"] if best.startswith("utf-16") else []
     if named and named not in {best, "cp1252"}:
         notes.append(f"declared as {declared}, which does not fit; read as {best}")
-    if len(data) < _SHORT or score < 0.75 or score - runner_score < 0.15:
+    if len(data) < _SHORT or score < _SURE or score - runner_score < 0.15:
         notes.append(f"encoding in doubt: read as {best}, could be {runner}")
     return _lenient(data, best, *notes)
 
@@ -209,6 +239,16 @@ def _utf8_doubts(data: bytes, text: str) -> tuple[str, ...]:
     if score > 0.9:
         return ("encoding in doubt: read as utf-8, could be gb18030",)
     return ()
+
+
+def _sample(data: bytes) -> bytes:
+    """The head of some bytes; from the first that is not ASCII on, where the head has few others.
+
+    Letters and digits alone say nothing, and two of them may be one character of UTF-16.
+    """
+    first = _HIGH_BYTE.search(data, _SAMPLE // 2) if data[: _SAMPLE // 2].isascii() else None
+    start = first.start() - first.start() % 2 if first else 0
+    return data[start : start + _SAMPLE]
 
 
 def _ranking(sample: bytes) -> list[tuple[float, str]]:

@@ -266,18 +266,18 @@ class Loader:
 _HERE = "featpipe.documents.formats."
 
 BUILT_IN = (
-    Loader("plain", 4, (media_type.PLAIN,), _HERE + "text:load"),
+    Loader("plain", 5, (media_type.PLAIN,), _HERE + "text:load"),
     Loader("text", 3, (media_type.GIVEN,), _HERE + "text:load_given"),
-    Loader("markdown", 6, (media_type.MARKDOWN,), _HERE + "markdown:load"),
-    Loader("html", 6, (media_type.HTML,), _HERE + "html:load"),
+    Loader("markdown", 7, (media_type.MARKDOWN,), _HERE + "markdown:load"),
+    Loader("html", 7, (media_type.HTML,), _HERE + "html:load"),
     Loader("pdf", 5, (media_type.PDF,), _HERE + "pdf:load"),
     Loader("docx", 5, (media_type.DOCX,), _HERE + "docx:load"),
     Loader("pptx", 4, (media_type.PPTX,), _HERE + "pptx:load"),
     Loader("xlsx", 4, (media_type.XLSX,), _HERE + "xlsx:load"),
     Loader("odt", 4, (media_type.ODT,), _HERE + "odt_epub:load_odt"),
-    Loader("epub", 5, (media_type.EPUB,), _HERE + "odt_epub:load_epub"),
+    Loader("epub", 6, (media_type.EPUB,), _HERE + "odt_epub:load_epub"),
     Loader("ocr", 3, media_type.PICTURES, _HERE + "ocr:load"),
-    Loader("mail", 5, (media_type.MAIL,), _HERE + "mail:load"),
+    Loader("mail", 6, (media_type.MAIL,), _HERE + "mail:load"),
 )
 
 #: Built-in loaders that came later. The identities of all loaders above are part of the key of

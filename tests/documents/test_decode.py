@@ -122,3 +122,25 @@ def test_the_encoding_is_part_of_the_document() -> None:
     document = load_document(SIMPLIFIED.encode("gbk"), source="a.txt")
     assert document.encoding == "gb18030"
     assert document.text.startswith("本公司及董事会")
+
+
+@pytest.mark.parametrize("line", ["2026-01-01 INFO ok\n", "a,b,1234567\n"])
+@pytest.mark.parametrize("encoding", ["gb18030", "big5hkscs"])
+@pytest.mark.parametrize("end", ["", "x"])
+def test_an_encoding_is_told_by_bytes_behind_a_long_head_of_ascii(
+    line: str, encoding: str, end: str
+) -> None:
+    chinese = TRADITIONAL if encoding.startswith("big5") else SIMPLIFIED
+    for n_lines in (2_000, 4_000, 7_000):  # across the sample's length
+        text = line * n_lines + chinese + end
+        assert decode(text.encode(encoding)).text == text
+
+
+@pytest.mark.parametrize("shares", [(1, 1), (1, 20), (20, 1)])
+def test_lines_of_two_encodings_are_read_each_as_what_it_is(shares: tuple[int, int]) -> None:
+    lines = [SIMPLIFIED.replace("\n", "")] * shares[0]
+    others = ["甲方：北京某某科技有限公司，乙方：李四。"] * shares[1]
+    data = b"\n".join([*(x.encode() for x in lines), b"ASCII", *(x.encode("gbk") for x in others)])
+    decoded = decode(data)
+    assert decoded.text.split("\n") == [*lines, "ASCII", *others]
+    assert decoded.notes == ("lines in utf-8 and lines in gb18030: each is read as what it is",)
