@@ -581,3 +581,29 @@ def test_fields_of_mail_that_are_not_encoded_are_decoded_by_their_bytes(
     assert document.text == (
         "Subject: 关于采购合同 的通知\nFrom: 张三 <a@b.c>\nTo: 李四\n正文内容在此。"
     )
+
+
+def _multipart(kind: str, *parts: str) -> bytes:
+    head = f"From: a@b.c\nSubject: s\nContent-Type: multipart/{kind}; boundary=x\n\n"
+    return (head + "".join(f"--x\n{part}\n" for part in parts) + "--x--\n").encode("gbk")
+
+
+def test_a_plain_form_of_blanks_does_not_hide_the_other_form() -> None:
+    plain = "Content-Type: text/plain\nContent-Transfer-Encoding: base64\n\nDQogDQo="
+    page = "Content-Type: text/html; charset=gbk\n\n<p>合同正文</p>"
+    assert loaded(_multipart("alternative", plain, page)).text.endswith("合同正文")
+
+
+def test_a_saved_page_is_read_without_its_style_sheets_and_programs() -> None:
+    page = "Content-Type: text/html; charset=gbk\n\n<p>合同正文</p>"
+    parts = [f"Content-Type: text/{kind}\n\n.a {{}}" for kind in ("css", "javascript", "xml")]
+    document = loaded(_multipart("related", page, *parts), "a.mht")
+    assert document.text == "Subject: s\nFrom: a@b.c\n合同正文"
+    assert document.notes[0] == "part left out: text/css"
+
+
+@pytest.mark.parametrize("name", ['"=?gbk?B?us/NrC5wZGY=?="', '"合同.pdf"', "合同.pdf"])
+def test_the_names_of_attachments_can_be_read(name: str) -> None:
+    body = "Content-Type: text/plain; charset=gbk\n\n见附件"
+    attached = f"Content-Disposition: attachment; filename={name}\n\nx"
+    assert "attachment left out: 合同.pdf" in loaded(_multipart("mixed", body, attached)).notes

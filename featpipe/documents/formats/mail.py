@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from featpipe.documents.builder import DocumentBuilder
 from featpipe.documents.decode import decode
 from featpipe.documents.formats.html import read_html
+from featpipe.documents.segment import words_in
 from featpipe.errors import DocumentTooLarge, UnreadableDocument
 
 if TYPE_CHECKING:
@@ -30,6 +31,12 @@ _MAILBOX_LINE = re.compile(
 )
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _FIELDS = ("Subject", "From", "To", "Cc", "Date")
+#: Kinds of text for programs, as in a page that was saved with all its parts (MHTML).
+_FOR_PROGRAMS = words_in(
+    """
+    text/css text/javascript text/ecmascript text/xml text/calendar text/vcard text/x-vcard
+    """
+)
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
@@ -136,17 +143,25 @@ def _part(part: Message, builder: DocumentBuilder, depth: int) -> None:
 
 
 def _leaf(part: Message, builder: DocumentBuilder) -> None:
-    kind = part.get_content_type()
-    if part.get_filename() or part.get_content_disposition() == "attachment":
-        builder.note(f"attachment left out: {part.get_filename() or kind}")
+    kind, name = part.get_content_type(), _filename(part, builder)
+    if name or part.get_content_disposition() == "attachment":
+        builder.note(f"attachment left out: {name or kind}")
     elif kind in {"text/html", "application/xhtml+xml"}:
         read_html(_text(part, builder), builder)
-    elif kind.startswith("text/"):
+    elif kind.startswith("text/") and kind not in _FOR_PROGRAMS:
         lines = _text(part, builder).splitlines()
         for line in _unwrapped(lines, part) if _is_flowed(part) else lines:
             builder.add(line)
     else:
         builder.note(f"part left out: {kind}")
+
+
+def _filename(part: Message, builder: DocumentBuilder) -> str:
+    """The name of an attachment, however it is encoded; "" for a part without one."""
+    for field, value in list(part.raw_items()):
+        if field.lower() in {"content-disposition", "content-type"} and not value.isascii():
+            part.replace_header(field, _decoded_bytes([value], "", builder)[0])
+    return _decoded_words(part.get_filename() or "")
 
 
 def _is_flowed(part: Message) -> bool:
@@ -176,16 +191,19 @@ def _unwrapped(lines: list[str], part: Message) -> Iterator[str]:
 def _best(parts: list[Message]) -> list[Message]:
     """The plain form if it has text, else the last (richest) one."""
     for part in parts:
-        if part.get_content_type() == "text/plain" and str(part.get_payload()).strip():
+        if part.get_content_type() == "text/plain" and _bytes_of(part).strip():
             return [part]
     return parts[-1:]
 
 
 def _text(part: Message, builder: DocumentBuilder) -> str:
-    data = part.get_payload(decode=True)
-    if not isinstance(data, bytes):
-        return ""
+    data = _bytes_of(part)
     decoded = decode(data, str(part.get_param("charset") or "") or None)
     for note in decoded.notes:
         builder.note(note)
     return decoded.text
+
+
+def _bytes_of(part: Message) -> bytes:
+    data = part.get_payload(decode=True)
+    return data if isinstance(data, bytes) else b""
