@@ -274,7 +274,7 @@ BUILT_IN = (
     Loader("docx", 5, (media_type.DOCX,), _HERE + "docx:load"),
     Loader("pptx", 4, (media_type.PPTX,), _HERE + "pptx:load"),
     Loader("xlsx", 4, (media_type.XLSX,), _HERE + "xlsx:load"),
-    Loader("odt", 4, (media_type.ODT,), _HERE + "odt_epub:load_odt"),
+    Loader("odt", 5, (media_type.ODT,), _HERE + "odt_epub:load_odt"),
     Loader("epub", 6, (media_type.EPUB,), _HERE + "odt_epub:load_epub"),
     Loader("ocr", 3, media_type.PICTURES, _HERE + "ocr:load"),
     Loader("mail", 6, (media_type.MAIL,), _HERE + "mail:load"),

@@ -294,6 +294,7 @@ def opendocument(body: str, own: str = "", styles: str = "") -> Document:
     """A text by its body, the styles of its own part, and those of the part for styles."""
     names = ("office", "text", "table", "draw", "style")
     spaces = " ".join(f'xmlns:{n}="urn:oasis:names:tc:opendocument:xmlns:{n}:1.0"' for n in names)
+    spaces += ' xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"'
     content = f"<office:document-content {spaces}><office:automatic-styles>{own}"
     content += f"</office:automatic-styles><office:body><office:text>{body}</office:text>"
     content += "</office:body></office:document-content>"
@@ -404,6 +405,17 @@ def test_comments_in_cells_of_an_opendocument_text_are_left_out_and_notes_are_no
     box = "丙<draw:frame><draw:text-box><text:p>框</text:p></draw:text-box></draw:frame>"
     row = odt_cell(comment) + odt_cell(note) + odt_cell(box)
     assert opendocument(odt_table(row)).text == "甲\t乙 脚注\t丙框"
+
+
+def test_what_an_opendocument_text_does_not_show_in_its_lines_is_not_read_there() -> None:
+    ruby = "<text:ruby-base>汉</text:ruby-base><text:ruby-text>hàn</text:ruby-text>"
+    assert opendocument(f"<text:p><text:ruby>{ruby}</text:ruby>字</text:p>").text == "汉字"
+    picture = "<draw:image/><svg:title>题</svg:title><svg:desc>图的描述</svg:desc>"
+    assert opendocument(f"<text:p>甲<draw:frame>{picture}</draw:frame>乙</text:p>").text == "甲乙"
+    shape = "<draw:custom-shape><text:p>框一</text:p><text:p>框二</text:p></draw:custom-shape>"
+    assert opendocument(f"<text:p>甲{shape}乙</text:p>").text == "甲乙\n框一\n框二"
+    field = "<text:title>采购合同</text:title><text:script>alert(1)</text:script>"
+    assert opendocument(f"<text:p>《{field}》</text:p>").text == "《采购合同》"
 
 
 def test_cells_of_an_opendocument_text_keep_their_columns() -> None:

@@ -88,7 +88,7 @@ def test_a_format_that_is_added_changes_no_key_of_other_documents() -> None:
     assert known.of(ole) == f"{known.fingerprint}+doc/4"
     assert [loader.identity for loader in BUILT_IN] == [
         "plain/5", "text/3", "markdown/7", "html/7", "pdf/5", "docx/5", "pptx/4", "xlsx/4",
-        "odt/4", "epub/6", "ocr/3", "mail/6",
+        "odt/5", "epub/6", "ocr/3", "mail/6",
     ]  # fmt: skip
     assert {loader.name for loader in ADDED} == {"rtf", "doc"}
 

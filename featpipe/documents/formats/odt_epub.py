@@ -1,8 +1,9 @@
 """OpenDocument texts (.odt) and EPUB books: zip archives of XML.
 
 Of an .odt file the paragraphs, headings, lists and tables of ``content.xml`` are read with their
-numbers, then heads and feet of its pages; comments and hidden text are left out, with a note. Of a
-book the chapters of the spine, in reading order, each as HTML.
+numbers, then heads and feet of its pages; comments and hidden text are left out, with a note, and
+readings above characters (ruby) and descriptions of pictures without one. Of a book the chapters of
+the spine, in reading order, each as HTML.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from featpipe.documents.formats.zip_xml import (
     local,
     text_of,
 )
+from featpipe.documents.segment import words_in
 from featpipe.errors import UnreadableDocument
 
 if TYPE_CHECKING:
@@ -31,7 +33,18 @@ if TYPE_CHECKING:
 
     from featpipe.documents.limits import LoadLimits
 
-_UNREAD = frozenset({"tracked-changes", "annotation", "note-citation", "sequence-decls", "forms"})
+_UNREAD = words_in(
+    "tracked-changes annotation note-citation sequence-decls forms ruby-text script event-listeners"
+)
+#: The namespace of titles and descriptions of pictures, which are not displayed.
+_DESCRIBING = "svg-compatible"
+#: What stands beside its paragraph; of shapes the lines that are written in them.
+_BESIDE = words_in(
+    """
+    text-box note-body custom-shape rect line polyline polygon regular-polygon path circle ellipse
+    connector caption measure g
+    """
+)
 
 
 def load_odt(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
@@ -108,7 +121,7 @@ class _Text:
         )
         if is_hidden:
             self.builder.note("hidden text is left out")
-        return not is_hidden and name not in _UNREAD
+        return not is_hidden and name not in _UNREAD and _DESCRIBING not in element.tag
 
     def _paragraph(self, element: Element, label: str) -> None:
         level = _level(element) if local(element.tag) == "h" else 0
@@ -131,7 +144,7 @@ class _Text:
                 texts.append(" ")
             elif name == "line-break":
                 texts.append(CELL_BREAK)
-            elif name in {"text-box", "note-body"}:
+            elif name in _BESIDE:
                 boxes.append(inner)
             else:
                 texts.append(self._text(inner, boxes))
