@@ -271,7 +271,7 @@ BUILT_IN = (
     Loader("markdown", 7, (media_type.MARKDOWN,), _HERE + "markdown:load"),
     Loader("html", 7, (media_type.HTML,), _HERE + "html:load"),
     Loader("pdf", 5, (media_type.PDF,), _HERE + "pdf:load"),
-    Loader("docx", 5, (media_type.DOCX,), _HERE + "docx:load"),
+    Loader("docx", 6, (media_type.DOCX,), _HERE + "docx:load"),
     Loader("pptx", 4, (media_type.PPTX,), _HERE + "pptx:load"),
     Loader("xlsx", 4, (media_type.XLSX,), _HERE + "xlsx:load"),
     Loader("odt", 5, (media_type.ODT,), _HERE + "odt_epub:load_odt"),
@@ -285,7 +285,7 @@ BUILT_IN = (
 #: cache keeps what it holds when a format is added.
 ADDED = (
     Loader("rtf", 3, (media_type.RTF,), _HERE + "rtf:load"),
-    Loader("doc", 4, (media_type.DOC,), _HERE + "doc:load"),
+    Loader("doc", 5, (media_type.DOC,), _HERE + "doc:load"),
 )
 
 #: Media type -> (name, next step): files that are recognised and not read.

@@ -55,7 +55,7 @@ def test_a_file_is_read_as_the_converter_hands_it_out(converter: Path) -> None:
     install(converter, GOOD)
     document = load_document(OLE, source="租赁合同.doc")
     assert document.text == "第一条 租金"
-    assert (document.media_type, document.loader) == ("application/msword", "doc/4")
+    assert (document.media_type, document.loader) == ("application/msword", "doc/5")
     assert "LibreOffice" in document.notes[0]
     assert not Path((converter.parent / "used").read_text().strip()).exists()
 

@@ -293,6 +293,10 @@ def test_chinese_numbers(number: int, text: str) -> None:
         ("ideographTraditional", ["甲", "丁", "壬"]),
         ("chineseLegalSimplified", ["壹", "肆", "肆拾玖"]),
         ("decimalEnclosedCircle", ["①", "④", "49"]),
+        ("decimalEnclosedParen", ["⑴", "⑷", "(49)"]),
+        ("decimalEnclosedFullstop", ["⒈", "⒋", "49."]),
+        ("ideographEnclosedCircle", ["㊀", "㊃", "四十九"]),
+        ("numberInDash", ["- 1 -", "- 4 -", "- 49 -"]),
         ("unheardOf", ["1", "4", "49"]),
     ],
 )
@@ -350,3 +354,108 @@ def test_a_filled_content_control_is_read_whatever_its_style(mark: str) -> None:
 def test_a_value_that_a_program_put_below_the_mark_of_a_prompt_is_read() -> None:
     body = f"<w:p>{control(run_of('某公司'))}</w:p>"
     assert loaded(write_docx(body, styles=STYLES)).text == "某公司"
+
+
+def run(text: str, properties: str = "") -> str:
+    return f"<w:r><w:rPr>{properties}</w:rPr><w:t>{text}</w:t></w:r>"
+
+
+def field(code: str, result: str | None = None) -> str:
+    """A field with its code, which may hold others, and its result."""
+    mark = '<w:r><w:fldChar w:fldCharType="{}"/></w:r>'.format
+    parts = [] if result is None else [mark("separate"), run(result)]
+    return mark("begin") + code + "".join(parts) + mark("end")
+
+
+def code(text: str) -> str:
+    return f"<w:r><w:instrText>{text}</w:instrText></w:r>"
+
+
+@pytest.mark.parametrize(
+    ("end", "content"),
+    [
+        ("<w:del/>", "<w:del><w:r><w:delText>删去</w:delText></w:r></w:del>"),
+        ("<w:moveFrom/>", f"<w:moveFrom>{run('移走')}</w:moveFrom>"),
+        ("<w:vanish/>", run("不见", "<w:vanish/>")),
+    ],
+)
+def test_a_clause_that_is_gone_has_no_number(end: str, content: str) -> None:
+    rules = numbering(level(0, "chineseCounting", "第%1条"))
+    gone = numbered("x").replace("</w:pPr>", f"<w:rPr>{end}</w:rPr></w:pPr>")
+    gone = gone.replace("<w:r><w:t>x</w:t></w:r>", content)
+    body = numbered("标的") + gone + numbered("价款")
+    assert loaded(write_docx(body, numbering=rules)).text == "第一条 标的\n第二条 价款"
+
+
+def test_text_that_its_style_hides_is_no_text() -> None:
+    styles = (
+        f'<w:styles {W}><w:style w:styleId="z"><w:name w:val="HTML Top of Form"/>'
+        '<w:rPr><w:vanish/></w:rPr></w:style><w:style w:styleId="y"><w:basedOn w:val="z"/>'
+        "</w:style></w:styles>"
+    )
+    hidden = run("不见", '<w:rStyle w:val="y"/>')
+    shown = run("乙", '<w:rStyle w:val="y"/><w:vanish w:val="0"/>')
+    body = paragraph("窗体顶端", '<w:pStyle w:val="z"/>')
+    body += f"<w:p>{run('甲')}{hidden}{shown}</w:p>"
+    document = loaded(write_docx(body, styles=styles))
+    assert document.text == "甲乙"
+    assert document.notes == ("hidden text is left out",)
+
+
+def test_a_field_in_the_code_of_another_is_no_text() -> None:
+    inner = field(code("MERGEFIELD x"), "1")
+    outer = field(code("IF ") + inner + code(' = "1" "有" "无"'), "有")
+    assert loaded(write_docx(f"<w:p>{run('担保：')}{outer}{run('。')}</w:p>")).text == "担保：有。"
+    unended = f'<w:p>{run("甲")}<w:r><w:fldChar w:fldCharType="begin"/></w:r>{run("乙")}</w:p>'
+    assert loaded(write_docx(unended)).text == "甲乙"
+
+
+@pytest.mark.parametrize(
+    ("equation", "text"),
+    [
+        (r"eq \o\ac(○,12)", "⑫"),
+        (r"eq \o\ac(□,合)", "合"),
+        (r"EQ \* jc2 \* hps10 \o\ad(\s\up 9(hàn),汉)", "汉"),
+        (r"EQ \o(\s\up 5(甲乙),\s\do 2(丙丁))", "甲乙丙丁"),
+        (r"EQ \f(1,\r(2,x))", "1/2x"),
+    ],
+)
+def test_what_a_code_alone_shows_is_read(equation: str, text: str) -> None:
+    assert loaded(write_docx(f"<w:p>{field(code(equation))}{run('。')}</w:p>")).text == f"{text}。"
+
+
+def test_a_long_code_takes_no_time() -> None:
+    equation = "EQ " + r"\o(" * 20_000
+    body = f"<w:p>{field(code(equation))}{run('。')}</w:p>"
+    assert loaded(write_docx(body)).text == "。"
+
+
+def test_a_cell_that_goes_on_with_no_merge_above_is_read() -> None:
+    def cell(text: str, merge: str = "") -> str:
+        return f"<w:tc><w:tcPr>{merge}</w:tcPr><w:p>{run(text)}</w:p></w:tc>"
+
+    rows = [cell("甲", "<w:vMerge/>") + cell("1"), cell("", "<w:vMerge/>") + cell("2")]
+    body = "<w:tbl>" + "".join(f"<w:tr>{row}</w:tr>" for row in rows) + "</w:tbl>"
+    document = loaded(write_docx(body))
+    assert document.text == "甲\t1\n2"
+    assert document.tables[0].cells[0].row_span == 2
+
+
+def test_a_style_has_the_level_that_names_it() -> None:
+    levels = [level(at, "decimal", f"第%{at + 1}条") for at in range(2)]
+    levels[1] = levels[1].replace("<w:lvlText", '<w:pStyle w:val="h2"/><w:lvlText')
+    styles = "".join(
+        f'<w:style w:styleId="{name}"><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr></w:pPr>'
+        "</w:style>"
+        for name in ("h1", "h2")
+    )
+    body = "".join(paragraph(name, f'<w:pStyle w:val="{name}"/>') for name in ("h1", "h2", "h2"))
+    document = loaded(
+        write_docx(body, numbering=numbering(*levels), styles=f"<w:styles {W}>{styles}</w:styles>")
+    )
+    assert document.text == "第1条 h1\n第1条 h2\n第2条 h2"
+
+
+def test_a_list_with_a_damaged_start_begins_at_one() -> None:
+    rules = numbering(level(0, "decimal", "%1.")).replace('w:start w:val="1"', 'w:start w:val=""')
+    assert loaded(write_docx(numbered("甲"), numbering=rules)).text == "1. 甲"

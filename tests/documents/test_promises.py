@@ -85,9 +85,9 @@ def test_a_format_that_is_added_changes_no_key_of_other_documents() -> None:
         assert known.of(data) == known.fingerprint
     assert known.of(RTF) == f"{known.fingerprint}+rtf/3"
     ole = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "WordDocument".encode("utf-16-le")
-    assert known.of(ole) == f"{known.fingerprint}+doc/4"
+    assert known.of(ole) == f"{known.fingerprint}+doc/5"
     assert [loader.identity for loader in BUILT_IN] == [
-        "plain/5", "text/3", "markdown/7", "html/7", "pdf/5", "docx/5", "pptx/4", "xlsx/4",
+        "plain/5", "text/3", "markdown/7", "html/7", "pdf/5", "docx/6", "pptx/4", "xlsx/4",
         "odt/5", "epub/6", "ocr/3", "mail/6",
     ]  # fmt: skip
     assert {loader.name for loader in ADDED} == {"rtf", "doc"}

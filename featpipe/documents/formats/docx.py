@@ -3,9 +3,9 @@
 Read from the package's XML directly: the usual library leaves numbers, text boxes and content
 controls out. Order: the body as it stands, a text box after the paragraph that holds it; then
 footnotes and endnotes; then heads and feet, each text once. Deleted text (tracked changes), hidden
-text, prompts of empty content controls, comments and field codes are no text of the document;
-comments, prompts and hidden text are noted, as are charts, diagrams and embedded files, which are
-left out.
+text, prompts of empty content controls, comments and field codes are no text of the document, and
+a paragraph of nothing else has no number; comments, prompts and hidden text are noted, as are
+charts, diagrams and embedded files, which are left out.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, RawCell, count_of
+from featpipe.documents.formats.docx_fields import OpenField, form_field
 from featpipe.documents.formats.docx_numbering import Numbering, labelled
 from featpipe.documents.formats.symbol_fonts import describe, read_in, sign_of
 from featpipe.documents.formats.zip_xml import (
@@ -73,10 +75,17 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
 
 @dataclass(slots=True)
 class _Style:
-    """Heading level and number of a paragraph style, inherited ones included."""
+    """What a style says of its paragraphs or characters, inherited or not.
+
+    Attributes:
+        level: of a heading.
+        number: list and level.
+        is_hidden: None where it says nothing.
+    """
 
     level: int = 0
     number: tuple[str, int] | None = None
+    is_hidden: bool | None = None
 
 
 @dataclass(slots=True)
@@ -108,13 +117,17 @@ class _Word:
         #: Signs that are left out, by their font.
         self.lost: Counter[str] = Counter()
         styles = self._root("styles")
-        self.styles = _read_styles(styles)
+        self.numbering = Numbering.read(self._root("numbering"))
+        self.styles = _read_styles(styles, self.numbering)
+        self.may_hide = any(style.is_hidden for style in self.styles.values())
+        #: Of the open paragraph.
+        self.style = _Style()
+        self.fields: list[OpenField] = []
         self.prompt_styles = {
             attribute(style, "styleId")
             for style in children(styles, "style")
             if (value_of(style, "name") or "").lower() == "placeholder text"
         }
-        self.numbering = Numbering.read(self._root("numbering"))
 
     def _root(self, kind: str) -> Element | None:
         names = self.parts.get(kind, [])
@@ -190,30 +203,46 @@ class _Word:
 
     def _paragraph(self, element: Element) -> _Paragraph:
         properties = child(element, "pPr")
-        style = self._style(properties)
+        self.style = style = self._style(properties)
+        self.fields.clear()
         found = _Paragraph("", style.level)
         texts: list[str] = []
         self._inline(element, texts, found.boxes)
         found.text = "".join(texts)
         number = _number_of(properties, style)
-        if number and (found.text.strip() or not found.boxes):
+        is_shown = found.text.strip() or not (found.boxes or self._is_gone(properties))
+        if number and is_shown:
             label = self.numbering.next_label(*number)
             if label and found.text.strip():
                 found.text = labelled(label, found.text)
         return found
 
+    def _is_gone(self, properties: Element | None) -> bool:
+        """Whether the end of a paragraph was deleted or moved away, or is hidden."""
+        end = child(properties, "rPr")
+        is_deleted = any(child(end, name) is not None for name in ("del", "moveFrom"))
+        return is_deleted or self._is_hidden(end)
+
+    def _is_hidden(self, properties: Element | None) -> bool:
+        """Whether a run is not displayed, by its properties, its style or that of its paragraph."""
+        own = _vanishes(properties)
+        if own is None and self.may_hide:
+            own = self.styles.get(value_of(properties, "rStyle") or "", self.style).is_hidden
+            own = self.style.is_hidden if own is None else own
+        return bool(own)
+
     def _style(self, properties: Element | None) -> _Style:
         style = self.styles.get(value_of(properties, "pStyle") or "", _Style())
         value = value_of(properties, "outlineLvl")
         if value and value.isdecimal() and int(value) < 9:
-            return _Style(int(value) + 1, style.number)
+            return replace(style, level=int(value) + 1)
         return style
 
     def _inline(self, element: Element, texts: list[str], boxes: list[Element]) -> None:
         for inner in element:
             name = local(inner.tag)
             if name == "r":
-                if is_on(child(inner, "rPr"), "vanish"):
+                if self._is_hidden(child(inner, "rPr")):
                     self.builder.note("hidden text is left out")
                 else:
                     self._run(inner, texts, boxes)
@@ -230,8 +259,12 @@ class _Word:
         font = _font(run)
         for inner in run:
             name = local(inner.tag)
-            if name in {"t", "sym", "fldChar"} or name in _SIGNS:
+            if name in {"t", "sym"} or name in _SIGNS:
                 texts.append(self._piece(inner, name, font))
+            elif name == "fldChar":
+                self._field_mark(inner, texts)
+            elif name == "instrText" and self.fields:
+                self.fields[-1].add(inner.text or "")
             elif name == "br":
                 texts.append(_BREAK if attribute(inner, "type") in {None, "textWrapping"} else " ")
             elif name == "AlternateContent":
@@ -244,9 +277,21 @@ class _Word:
     def _piece(self, element: Element, name: str, font: str) -> str:
         if name == "t":
             return read_in(font, element.text or "")
-        if name == "fldChar":
-            return _form_field(child(element, "ffData"))
         return self._symbol(element) if name == "sym" else _SIGNS[name]
+
+    def _field_mark(self, mark: Element, texts: list[str]) -> None:
+        """A mark of a field: its code goes, with the fields that stand in it; its result stays."""
+        kind = attribute(mark, "fldCharType")
+        if kind == "begin":
+            texts.append(form_field(child(mark, "ffData")))
+            self.fields.append(OpenField(len(texts)))
+        elif kind in {"separate", "end"} and self.fields:
+            field = self.fields[-1]
+            if field.is_code:
+                texts[field.start :] = [field.shown()]
+                field.is_code = False
+            if kind == "end":
+                self.fields.pop()
 
     def _symbol(self, element: Element) -> str:
         font, code = attribute(element, "font") or "", attribute(element, "char") or ""
@@ -262,14 +307,17 @@ class _Word:
             for cell in cells:
                 self._blocks(cell)
             return
-        self.builder.add_table(_with_heights(list(self._cells(rows)), rows))
+        self.builder.add_table(list(self._cells(rows, _continued(rows))))
 
-    def _cells(self, rows: list[list[_Place]]) -> Iterator[RawCell]:
-        """The cells of a table, one row high; a vertical merge is its first cell."""
-        for index, row in enumerate(rows):
-            for column, width, cell in row:
-                if not _is_continued(cell):
-                    yield RawCell(index, column, self._cell_text(cell), column_span=width)
+    def _cells(
+        self, rows: list[list[_Place]], continued: set[tuple[int, int]]
+    ) -> Iterator[RawCell]:
+        """The cells of a table; a vertical merge is its first cell."""
+        for row, places in enumerate(rows):
+            for column, width, cell in places:
+                if (row, column) not in continued:
+                    height = next(n for n in count(1) if (row + n, column) not in continued)
+                    yield RawCell(row, column, self._cell_text(cell), (), height, width)
 
     def _cell_text(self, cell: Element) -> str:
         return CELL_BREAK.join(line for line in self._lines(cell) if line.strip())
@@ -300,22 +348,22 @@ def _placed(row: Element) -> list[_Place]:
     return places
 
 
-def _with_heights(cells: list[RawCell], rows: list[list[_Place]]) -> list[RawCell]:
-    """Cells with the rows that a vertical merge adds to them."""
-    continued = {
-        (index, place.column)
-        for index, row in enumerate(rows)
-        for place in row
-        if _is_continued(place.cell)
-    }
-    return [replace(cell, row_span=_height(cell, continued)) for cell in cells]
+def _continued(rows: list[list[_Place]]) -> set[tuple[int, int]]:
+    """Rows and columns of the cells that go on with the cell above, in a vertical merge.
 
-
-def _height(cell: RawCell, continued: set[tuple[int, int]]) -> int:
-    height = 1
-    while (cell.row + height, cell.column) in continued:
-        height += 1
-    return height
+    A cell that says so below one that is not merged begins a merge.
+    """
+    merged: set[tuple[int, int]] = set()
+    continued: set[tuple[int, int]] = set()
+    for row, places in enumerate(rows):
+        for column, _, cell in places:
+            merge = child(child(cell, "tcPr"), "vMerge")
+            if merge is None:
+                continue
+            merged.add((row, column))
+            if attribute(merge, "val") != "restart" and (row - 1, column) in merged:
+                continued.add((row, column))
+    return continued
 
 
 def _chosen(alternatives: Element) -> Element:
@@ -358,21 +406,9 @@ def _font(run: Element) -> str:
     return attribute(fonts, "ascii") or "" if fonts is not None else ""
 
 
-def _form_field(data: Element | None) -> str:
-    """What an old form field shows that is no text of its own: a box, a choice of a list."""
-    box, choices = child(data, "checkBox"), child(data, "ddList")
-    if box is not None:
-        is_checked = is_on(box, "default" if child(box, "checked") is None else "checked")
-        return "☒" if is_checked else "☐"
-    entries = [attribute(entry, "val") or "" for entry in children(choices, "listEntry")]
-    chosen = value_of(choices, "result") or value_of(choices, "default") or "0"
-    index = int(chosen) if chosen.isdecimal() else 0
-    return entries[index] if index < len(entries) else ""
-
-
-def _is_continued(cell: Element) -> bool:
-    merge = child(child(cell, "tcPr"), "vMerge")
-    return merge is not None and attribute(merge, "val") in {None, "continue"}
+def _vanishes(properties: Element | None) -> bool | None:
+    """Whether properties hide their text; None where they say nothing of it."""
+    return None if child(properties, "vanish") is None else is_on(properties, "vanish")
 
 
 def _number_of(properties: Element | None, style: _Style) -> tuple[str, int] | None:
@@ -386,12 +422,12 @@ def _number_of(properties: Element | None, style: _Style) -> tuple[str, int] | N
     return name, int(index) if index and index.isdecimal() else inherited[1]
 
 
-def _read_styles(root: Element | None) -> dict[str, _Style]:
+def _read_styles(root: Element | None, numbering: Numbering) -> dict[str, _Style]:
     elements = {attribute(style, "styleId") or "": style for style in children(root, "style")}
-    return {name: _style_of(name, elements) for name in elements}
+    return {name: _style_of(name, elements, numbering) for name in elements}
 
 
-def _style_of(name: str, elements: dict[str, Element]) -> _Style:
+def _style_of(name: str, elements: dict[str, Element], numbering: Numbering) -> _Style:
     found = _Style()
     seen: set[str] = set()
     while name in elements and name not in seen:
@@ -399,7 +435,9 @@ def _style_of(name: str, elements: dict[str, Element]) -> _Style:
         element = elements[name]
         properties = child(element, "pPr")
         found.level = found.level or _heading_level(element, properties)
-        found.number = found.number or _number_of(properties, _Style())
+        found.number = found.number or numbering.linked(_number_of(properties, _Style()), name)
+        if found.is_hidden is None:
+            found.is_hidden = _vanishes(child(element, "rPr"))
         name = value_of(element, "basedOn") or ""
     return found
 

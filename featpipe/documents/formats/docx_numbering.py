@@ -34,6 +34,7 @@ class Level:
         is_legal: the numbers of the levels above are written as decimals beside it (isLgl).
         restart: the level (from 1) that begins it anew, as all above that do; 0 for none, None for
             the level above it.
+        of_style: the style of paragraphs that are at this level.
     """
 
     start: int = 1
@@ -41,6 +42,7 @@ class Level:
     text: str = "%1."
     is_legal: bool = False
     restart: int | None = None
+    of_style: str = ""
 
     def begins_anew(self, level: int, used: int) -> bool:
         """Whether it does, being at ``level``, after a number at the level ``used``."""
@@ -55,6 +57,8 @@ class Numbering:
     counters: dict[str, list[int | None]] = field(default_factory=dict)
     started: set[tuple[str, int]] = field(default_factory=set)
     overridden: dict[str, set[int]] = field(default_factory=dict)
+    #: List and style of paragraphs -> the level whose paragraphs have that style.
+    of_styles: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, root: Element | None) -> Numbering:
@@ -69,8 +73,13 @@ class Numbering:
             name = links.get(name, name)
             own, restarts = _overrides(element, abstract.get(name, {}))
             numbering.lists[number] = (name, own)
+            numbering.of_styles |= {(number, rule.of_style): at for at, rule in own.items()}
             numbering.overridden[number] = restarts
         return numbering
+
+    def linked(self, number: tuple[str, int] | None, style: str) -> tuple[str, int] | None:
+        """List and level of a style: the level that names the style, whatever the style says."""
+        return number and (number[0], self.of_styles.get((number[0], style), number[1]))
 
     def next_label(self, number: str, level: int) -> str:
         """Count one paragraph; the label before it, "" for bullets and unknown lists."""
@@ -122,12 +131,14 @@ def _levels(element: Element) -> dict[int, Level]:
     for level in children(element, "lvl"):
         index = attribute(level, "ilvl") or ""
         if index.isdecimal():
+            start = _value(level, "start", "1")
             found[int(index)] = Level(
-                int(_value(level, "start", "1")),
+                int(start) if start.isdecimal() else 1,
                 _value(level, "numFmt", "decimal"),
                 _value(level, "lvlText", ""),
                 is_on(level, "isLgl"),
                 int(restart) if (restart := _value(level, "lvlRestart", "")).isdecimal() else None,
+                _value(level, "pStyle", ""),
             )
     return found
 
@@ -218,6 +229,10 @@ _STYLES: dict[str, Callable[[int], str]] = {
     "upperLetter": lambda n: _letters(n).upper(),
     "lowerLetter": _letters,
     "decimalEnclosedCircle": _circled,
+    "decimalEnclosedFullstop": lambda n: chr(0x2487 + n) if n <= 20 else f"{n}.",
+    "decimalEnclosedParen": lambda n: chr(0x2473 + n) if n <= 20 else f"({n})",
+    "ideographEnclosedCircle": lambda n: chr(0x327F + n) if n <= 10 else chinese(n),
+    "numberInDash": lambda n: f"- {n} -",
     "decimalEnclosedCircleChinese": _circled,
     "chineseCounting": chinese,
     "chineseCountingThousand": chinese,
