@@ -7,10 +7,10 @@ one place. Paragraphs are separated by ``"\n"``, the cells of a row by ``"\t"``.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class DocumentBuilder:
             self.headings.append(Heading(start, self.length, level))
         return True
 
-    def add_table(self, cells: Sequence[RawCell]) -> None:
+    def add_table(self, cells: Iterable[RawCell]) -> None:
         """Append a table, one line per row; rows and cells without text add nothing to the text.
 
         Between the lines of a cell, which end in :data:`CELL_BREAK`, stands a blank.
@@ -153,8 +153,7 @@ class DocumentBuilder:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class RawCell:
+class RawCell(NamedTuple):
     """One cell as the loader found it: its text, with :data:`CELL_BREAK`, place and extent."""
 
     row: int

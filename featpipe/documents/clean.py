@@ -100,6 +100,9 @@ def clean_traced(raw: str, starts: Offsets, ends: Offsets) -> tuple[str, Offsets
 
 def _joined_lines(raw: str) -> str:
     """The result of a sweep for a text in which it changes white space only."""
+    words = raw.split()
+    if len(words) < 2:
+        return words[0] if words else ""
     lines = [line for line in (" ".join(line.split()) for line in raw.splitlines()) if line]
     if len(lines) < 2:
         return lines[0] if lines else ""

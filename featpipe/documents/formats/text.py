@@ -90,15 +90,19 @@ def _add_table(
     builder: DocumentBuilder, source: str, rows: Sequence[Row], *, is_quoted: bool = False
 ) -> None:
     """Add a table; in separated values, a quotation mark in a quoted field is written twice."""
-    cells = []
+    builder.add_table(_cells(source, rows, is_traced=builder.is_traced, is_quoted=is_quoted))
+
+
+def _cells(
+    source: str, rows: Sequence[Row], *, is_traced: bool, is_quoted: bool
+) -> Iterator[RawCell]:
     for number, row in enumerate(rows):
         for column, (start, end) in enumerate(row):
             text = source[start:end].replace("\n", CELL_BREAK)
-            pieces: Pieces = ((end - start, start, end),) if builder.is_traced else ()
+            pieces: Pieces = ((end - start, start, end),) if is_traced else ()
             if is_quoted and '""' in text:
                 text, pieces = _unquoted(text, start)
-            cells.append(RawCell(number, column, text, pieces))
-    builder.add_table(cells)
+            yield RawCell(number, column, text, pieces)
 
 
 def _unquoted(text: str, at: int) -> tuple[str, Pieces]:

@@ -34,6 +34,7 @@ _FIELDS = {
     )
     for separator in _SEPARATORS
 }
+_LINE = re.compile(r"([^\r\n]*+)(?:\r\n|[\n\r]|\Z)")
 #: Records and fields.
 _LEAST = {"\t": 4, ",": 5, ";": 5}
 #: A sentence with another one behind it, as no cell holds, and characters of a cell at most.
@@ -91,24 +92,41 @@ def _are_fields(source: str, separator: str, records: Sequence[Row]) -> bool:
 def _records(source: str, separator: str, most: int) -> list[Row] | None:
     """Records of as many fields each; None where one has more or fewer."""
     records: list[Row] = []
-    row: Row = []
-    at, n_left, pattern = 0, most, _FIELDS[separator]
-    while at < len(source) and n_left > 0:
-        match = pattern.match(source, at)
-        if match is None:
+    at, n_left = 0, most
+    while at < len(source):
+        line = _LINE.match(source, at)
+        start, end = line.span(1) if line else (at, at)
+        if source.find('"', start, end) < 0:
+            row, at = _split(source, separator, start, end), line.end() if line else at
+        else:
+            row, at = _quoted_record(source, separator, at)
+        n_left -= len(row)
+        if n_left <= 0:
             return None
-        at, n_left = match.end(), n_left - 1
-        row.append(match.span("plain" if match["quoted"] is None else "quoted"))
-        if (match["end"] or match["stop"]) == separator:
-            if at < len(source):
-                continue
-            row.append((at, at))
         if len(row) > 1 or row[0][0] < row[0][1]:
             if records and len(row) != len(records[0]):
                 return None
             records.append(row)
-        row = []
-    return records if n_left > 0 and not row else None
+    return records
+
+
+def _split(source: str, separator: str, start: int, end: int) -> Row:
+    """The fields of a line without quotation marks."""
+    row = []
+    for field in source[start:end].split(separator):
+        row.append((start, start + len(field)))
+        start += len(field) + 1
+    return row
+
+
+def _quoted_record(source: str, separator: str, at: int) -> tuple[Row, int]:
+    """The fields of a record that starts at some place, and where the next one starts."""
+    row: Row = []
+    for match in _FIELDS[separator].finditer(source, at):
+        row.append(match.span("plain" if match["quoted"] is None else "quoted"))
+        if (match["end"] or match["stop"]) != separator:
+            return row, match.end()
+    return row, len(source)
 
 
 def _is_table(source: str, rows: Sequence[Row]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
     from featpipe.documents.limits import LoadLimits
+
+    #: Row, column and text: no more, as a sheet may have millions.
+    _Cell = tuple[int, int, str]
+    #: Place -> rows and columns covered.
+    _Spans = dict[tuple[int, int], tuple[int, int]]
 
 _PLACE = re.compile(r"([A-Z]{1,3})([1-9]\d{0,6})")
 _UNICODE = re.compile("_x([0-9A-Fa-f]{4})_")
@@ -87,11 +93,11 @@ class _Workbook:
         if sheet.get("state", "visible") != "visible":
             self.builder.note("hidden sheets are read like the others")
         start = self.builder.length
-        cells = self._cells(name)
+        cells, spans = self._cells(name)
         boxes = list(self._boxes(name))
-        if any(cell.text for cell in cells) or boxes:
+        if cells or boxes:
             self.builder.add(sheet.get("name", ""), level=1)
-            self.builder.add_table(cells)
+            self.builder.add_table(_raw(cell, spans) for cell in cells)
         for line in boxes:
             self.builder.add(line)
         for what in self.container.left_out(name):
@@ -108,22 +114,17 @@ class _Workbook:
                 for what in self.container.left_out(name):
                     self.builder.note(what)
 
-    def _cells(self, name: str) -> list[RawCell]:
-        """The cells of a sheet that hold something, read as a stream: a sheet can be large."""
-        cells: list[RawCell] = []
-        spans: dict[tuple[int, int], tuple[int, int]] = {}
+    def _cells(self, name: str) -> tuple[list[_Cell], _Spans]:
+        """The cells of a sheet that hold something, read as a stream, and those that are merged."""
+        cells: list[_Cell] = []
+        spans: _Spans = {}
         try:
             self._parse(io.BytesIO(self.container.safe_xml(name)), cells, spans)
         except ET.ParseError as error:
             raise UnreadableDocument(f"damaged: part {name!r} ({error})") from error
-        return [_widened(cell, spans) for cell in cells] if spans else cells
+        return cells, spans
 
-    def _parse(
-        self,
-        source: io.BytesIO,
-        cells: list[RawCell],
-        spans: dict[tuple[int, int], tuple[int, int]],
-    ) -> None:
+    def _parse(self, source: io.BytesIO, cells: list[_Cell], spans: _Spans) -> None:
         row, hidden = -1, False
         for _, element in ET.iterparse(source):  # noqa: S314 - entities are refused
             tag = local(element.tag)
@@ -140,7 +141,7 @@ class _Workbook:
         if hidden:
             self.builder.note("hidden rows and columns are read like the others")
 
-    def _add_row(self, element: Element, row: int, cells: list[RawCell]) -> None:
+    def _add_row(self, element: Element, row: int, cells: list[_Cell]) -> None:
         column = -1
         for cell in element:
             if local(cell.tag) != "c":
@@ -153,7 +154,7 @@ class _Workbook:
             if not text and cell.get("t") != "str":  # a text may be the result, and empty
                 self.n_unknown += child(cell, "f") is not None
             if text:
-                cells.append(RawCell(row, column, text))
+                cells.append((row, column, text))
                 self.n_cells += 1
         if self.n_cells > self.limits.max_cells:
             raise DocumentTooLarge(f"more than {self.limits.max_cells:,} cells")
@@ -213,6 +214,7 @@ def _row_number(element: Element, previous: int) -> int:
     return int(number) - 1 if number.isdecimal() and int(number) else previous + 1
 
 
+@lru_cache(maxsize=_MAX_COLUMNS)
 def _column_number(letters: str) -> int:
     number = 0
     for letter in letters:
@@ -220,7 +222,7 @@ def _column_number(letters: str) -> int:
     return min(number, _MAX_COLUMNS) - 1
 
 
-def _merged(reference: str) -> dict[tuple[int, int], tuple[int, int]]:
+def _merged(reference: str) -> _Spans:
     """``A1:B3`` -> {(0, 0): (3, 2)}: place -> rows and columns covered."""
     places = [
         (int(m[2]) - 1, _column_number(m[1]))
@@ -233,6 +235,7 @@ def _merged(reference: str) -> dict[tuple[int, int], tuple[int, int]]:
     return {(top, left): (bottom - top + 1, right - left + 1)}
 
 
-def _widened(cell: RawCell, spans: dict[tuple[int, int], tuple[int, int]]) -> RawCell:
-    rows, columns = spans.get((cell.row, cell.column), (1, 1))
-    return RawCell(cell.row, cell.column, cell.text, (), rows, columns)
+def _raw(cell: _Cell, spans: _Spans) -> RawCell:
+    row, column, text = cell
+    rows, columns = spans.get((row, column), (1, 1))
+    return RawCell(row, column, text, (), rows, columns)
