@@ -31,6 +31,7 @@ ODT = "application/vnd.oasis.opendocument.text"
 ODS, ODP = (
     f"application/vnd.oasis.opendocument.{kind}" for kind in ("spreadsheet", "presentation")
 )
+XLSB = "application/vnd.ms-excel.sheet.binary"
 EPUB = "application/epub+zip"
 OFD = "application/ofd"
 DOC, XLS, PPT = "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"
@@ -79,9 +80,9 @@ _TEXTS = frozenset({HTML, PLAIN, MARKDOWN, MAIL, UNKNOWN})
 #: Suffixes of binary formats.
 _PROMISING = frozenset(
     """
-    .pdf .docx .docm .dotx .xlsx .xlsm .xltx .pptx .pptm .ppsx .odt .ods .odp .epub .rtf .doc .dot
-    .wps .xls .xlt .et .ppt .pps .dps .msg .png .jpg .jpeg .gif .tif .tiff .bmp .webp .zip .gz .7z
-    .rar .xz .bz2 .zst
+    .pdf .docx .docm .dotx .xlsx .xlsm .xlsb .xltx .pptx .pptm .ppsx .odt .ods .odp .epub .rtf
+    .doc .dot .wps .xls .xlt .et .ppt .pps .dps .msg .png .jpg .jpeg .gif .tif .tiff .bmp .webp
+    .zip .gz .7z .rar .xz .bz2 .zst
     """.split()  # noqa: SIM905  # a list of forty strings in quotes is harder to read
 )
 #: Of them, those under which pages are saved.
@@ -207,6 +208,7 @@ def _zip_type(data: bytes) -> str:
         ("word/document.xml", DOCX),
         ("ppt/presentation.xml", PPTX),
         ("xl/workbook.xml", XLSX),
+        ("xl/workbook.bin", XLSB),
         ("OFD.xml", OFD),
     ):
         if member in names:

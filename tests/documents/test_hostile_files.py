@@ -47,6 +47,7 @@ def ole(stream: str) -> bytes:
         (write_zip({"a.txt": "x"}), UnsupportedDocument, "a zip archive"),
         (b"PK\x03\x04" + bytes(100), UnsupportedDocument, "zip"),
         (write_zip({"OFD.xml": "<x/>"}), UnsupportedDocument, "an OFD file"),
+        (write_zip({"xl/workbook.bin": b"\0"}), UnsupportedDocument, "format .xlsb"),
         (
             write_zip({"mimetype": "application/vnd.oasis.opendocument.spreadsheet"}),
             UnsupportedDocument,
@@ -70,6 +71,7 @@ def ole(stream: str) -> bytes:
         "archive",
         "torn archive",
         "ofd",
+        "xlsb",
         "ods",
         "rar",
         "torn docx",

@@ -3,7 +3,8 @@
 Numbers are stored bare: dates become ISO dates, durations (``[h]:mm``) hours, minutes and seconds,
 percentages carry their sign. Other numbers are written without losing a digit that Excel keeps
 (15), with what the format puts around them (``0.0"万元"``, a currency), its leading zeros, and in
-its thousands or millions (``0.0,,"百万"``).
+its thousands or millions (``0.0,,"百万"``). Words that a format has in the place of a number are
+read (``[=1]"男";[=2]"女"``).
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import inf
+from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING
 
 from featpipe.documents.formats.zip_xml import attribute, child, children
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from xml.etree.ElementTree import Element
 
 _DATES = {14: "d", 15: "d", 16: "d", 17: "d", 18: "t", 19: "t", 20: "t", 21: "t", 22: "dt"}
@@ -33,6 +37,12 @@ _PART = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _CONDITION = re.compile(r"\[[<>=]")
+_COMPARED = re.compile(r"\[(=|<>|<=?|>=?)\s*(-?\d+(?:\.\d+)?)\]")
+_HOLDS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+#: The numbers that the sections of a format without conditions are for.
+_SECTIONS = (((">=", -inf),), ((">=", 0), ("<", 0)), ((">", 0), ("<", 0), ("=", 0)))
+#: How programs in Chinese write General.
+_GENERAL = "G/通用格式"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,21 @@ class _Pattern:
         return f"{sign}{self.before}{whole.zfill(self.n_places)}{point}{rest}{self.after}".strip()
 
 
-_Kind = str | int | _Pattern | None
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """Words in the place of numbers: (comparison, with what, text), and how others are written."""
+
+    choices: tuple[tuple[str, float, str], ...]
+    other: _Pattern | None
+
+    def written(self, value: float) -> str:
+        for comparison, number, text in self.choices:
+            if _HOLDS[comparison](value, number):
+                return text or (self.other.written(value) if self.other else plain(value))
+        return plain(value)
+
+
+_Kind = str | int | _Pattern | _Words | None
 
 
 class Formats:
@@ -83,7 +107,7 @@ class Formats:
             return self._date(value, kind)
         if isinstance(kind, int):
             return f"{value * 100:.{kind}f}%"
-        return kind.written(value) if isinstance(kind, _Pattern) else plain(value)
+        return kind.written(value) if isinstance(kind, _Pattern | _Words) else plain(value)
 
     def _date(self, value: float, kind: str) -> str:
         if kind == "e":
@@ -114,19 +138,45 @@ def _kind(number: int, code: str | None) -> _Kind:
     """What a number is: d, t, dt (dates, times), e (durations), digits of a percentage ..."""
     if code is None:
         return _DATES.get(number, _PERCENT.get(number))
+    code = code.replace(_GENERAL, "General")
     bare = _LITERAL.sub("", code.split(";")[0])
     if "%" in bare:
         return len(re.sub(r"^.*?\.|[^0#]", "", bare)) if "." in bare else 0
     if _ELAPSED.search(bare):
         return "e"
     letters = set(bare.lower())
-    has_date = bool(letters & set("yd")) or ("m" in letters and not letters & set("hs"))
+    has_date = (
+        bool(letters & set("yd"))
+        or "aaa" in bare.lower()
+        or ("m" in letters and not letters & set("hs"))
+    )
     has_time = bool(letters & set("hs"))
     if not (has_date or has_time):
-        return _pattern(code)
+        return _words(code) or _pattern(code)
     if "general" in bare.lower():
         return None
     return ("d" if has_date else "") + ("t" if has_time else "")
+
+
+def _words(code: str) -> _Words | None:
+    """The words that a format has in the place of some numbers; None for a format without."""
+    sections = code.split(";")[:3]
+    texts = [_words_of(section) for section in sections]
+    if not any(texts):
+        return None
+    numbers: Sequence[tuple[str, float]] = _SECTIONS[len(sections) - 1]
+    if _CONDITION.search(code):
+        stated = [_COMPARED.search(section) for section in sections]
+        numbers = [(one[1], float(one[2])) if one else (">=", -inf) for one in stated]
+    choices = tuple((*one, text) for one, text in zip(numbers, texts, strict=True))
+    return _Words(choices, _pattern(code))
+
+
+def _words_of(section: str) -> str:
+    """The text of a section that is words alone; "" for others."""
+    parts = list(_PART.finditer(section))
+    text = "" if any(part["digits"] or part["other"] for part in parts) else _shown(parts)
+    return text if any(map(str.isalnum, text)) else ""
 
 
 def _pattern(code: str) -> _Pattern | None:
