@@ -235,3 +235,12 @@ def test_hostile_repetition_is_read_in_linear_work(unit: str) -> None:
     source = unit * (2_000_000 // len(unit)) + "'"
     with suppress(EmptyDocument):
         loaded(source)
+
+
+def test_wide_cells_that_go_on_below_are_passed_over_as_a_whole() -> None:
+    # Column by column this took a minute; the suite's own time limit is the assertion.
+    row = "<tr>" + "<td rowspan=1000 colspan=100>x" * 20
+    cells = loaded(f"<table>{row * 1000}</table>").tables[0].cells
+    assert [(cell.row, cell.column) for cell in cells[-20:]] == [
+        (999, 100 * number) for number in range(20 * 999, 20 * 1000)
+    ]

@@ -12,6 +12,9 @@ _ATTRIBUTE = re.compile(
 )
 
 
+_FREE = (0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A paragraph, and where it stands in the source."""
@@ -71,17 +74,18 @@ def open_cell(raw: str) -> OpenCell:
 def placed(table: OpenTable) -> list[RawCell]:
     """Every cell in the first free column of its row (HTML's table model)."""
     cells: list[RawCell] = []
-    taken: dict[int, int] = {}  # column -> first row in which it is free again
+    # Column -> first row in which it is free again, and the column behind the cell that covers it.
+    taken: dict[int, tuple[int, int]] = {}
     for row, row_cells in enumerate(table.rows):
         column = 0
         for cell in row_cells:
-            while taken.get(column, 0) > row:
-                column += 1
+            while (cover := taken.get(column, _FREE))[0] > row:
+                column = cover[1]
             text, pieces = _joined(cell.blocks)
             cells.append(RawCell(row, column, text, pieces, cell.row_span, cell.column_span))
             if cell.row_span > 1:
                 for covered in range(column, column + cell.column_span):
-                    taken[covered] = row + cell.row_span
+                    taken[covered] = (row + cell.row_span, column + cell.column_span)
             column += cell.column_span
     return cells
 
