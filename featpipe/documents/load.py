@@ -300,6 +300,7 @@ _UNREAD = {
     media_type.MSG: ("an Outlook message", "save it as .eml"),
     media_type.ODS: ("an OpenDocument spreadsheet", "save it as .xlsx"),
     media_type.ODP: ("an OpenDocument presentation", "save it as .pptx or PDF"),
+    media_type.OFFICE_XML: ("an Office file as one XML file", "save it as .docx, .xlsx or .odt"),
     media_type.OFD: ("an OFD file", "export it as PDF"),
     "application/postscript": ("a PostScript file", "convert it to PDF"),
     **{

@@ -40,6 +40,7 @@ PACKED = {
     "application/zstd": "zstd", "application/x-7z-compressed": "7z", "application/vnd.rar": "RAR",
 }  # fmt: skip
 """Archives and packed files that are recognised and not read, with their names."""
+OFFICE_XML = "application/x-office-xml"
 MSG, OLE = "application/vnd.ms-outlook", "application/x-ole-storage"
 PICTURES = tuple(f"image/{found}" for found in ("png", "jpeg", "gif", "tiff", "bmp", "webp"))
 ENCRYPTED_OFFICE = "application/x-encrypted-office"
@@ -102,6 +103,12 @@ _TAGS = (
 _HTML_START = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|(?:" + _TAGS + rb")[\s/>])",
     re.IGNORECASE | re.DOTALL,
+)
+#: An Office file that is one XML file: of 2003, a flat package, or flat OpenDocument.
+_OFFICE_XML = re.compile(
+    rb"""\s*<\?xml[^>]*>.*?(?:<\?mso-application\s+progid=|<w:wordDocument[\s>]|<pkg:package[\s>]"""
+    rb"""|<Workbook\s[^>]*urn:schemas-microsoft-com:office:spreadsheet|<office:document[\s>])""",
+    re.DOTALL,
 )
 _MAIL_FIELD = re.compile(
     rb"^(?:From|To|Cc|Subject|Date|Received|MIME-Version|Message-ID|Return-Path|Delivered-To"
@@ -167,6 +174,8 @@ def _text_type(head: bytes, suffix: str) -> str:
     readable = _without_zeros(head)
     if readable is None:
         return UNKNOWN
+    if _OFFICE_XML.match(readable):
+        return OFFICE_XML
     is_markdown = suffix in _MARKDOWN_SUFFIXES
     if (_PAGE_START if is_markdown else _HTML_START).match(readable):
         return HTML
