@@ -270,7 +270,7 @@ BUILT_IN = (
     Loader("text", 3, (media_type.GIVEN,), _HERE + "text:load_given"),
     Loader("markdown", 7, (media_type.MARKDOWN,), _HERE + "markdown:load"),
     Loader("html", 7, (media_type.HTML,), _HERE + "html:load"),
-    Loader("pdf", 5, (media_type.PDF,), _HERE + "pdf:load"),
+    Loader("pdf", 6, (media_type.PDF,), _HERE + "pdf:load"),
     Loader("docx", 6, (media_type.DOCX,), _HERE + "docx:load"),
     Loader("pptx", 4, (media_type.PPTX,), _HERE + "pptx:load"),
     Loader("xlsx", 5, (media_type.XLSX,), _HERE + "xlsx:load"),

@@ -112,6 +112,16 @@ def test_a_drawing_of_many_lines_costs_no_more_than_its_text() -> None:
     assert loaded(write_pdf([[("甲方", 50, 700)]], drawing=drawing)).text == "甲方"
 
 
+def test_text_beyond_the_edges_of_its_page_is_left_out() -> None:
+    lines = [("Agreement", 72, 700), ("below", 72, -50), ("cut off", 72, 800), ("begins", -20, 500)]
+    cropped = b"/MediaBox [-100 -100 595 842] /CropBox [0 0 595 780]"
+    data = write_pdf([lines]).replace(b"/MediaBox [0 0 595 842]", cropped)
+    document = load_document(data, source="a.pdf")
+    assert document.text == "Agreement\nbegins"
+    assert document.notes == ("text beyond the edges of its page is left out",)
+    assert not load_document(write_pdf([lines[:1]]), source="a.pdf").notes
+
+
 def test_pages_tile_the_text() -> None:
     document = loaded(write_pdf([[("one", 50, 700)], [], [("three", 50, 700)]]))
     edges = [(page.start, page.end) for page in document.pages]

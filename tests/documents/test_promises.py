@@ -87,7 +87,7 @@ def test_a_format_that_is_added_changes_no_key_of_other_documents() -> None:
     ole = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "WordDocument".encode("utf-16-le")
     assert known.of(ole) == f"{known.fingerprint}+doc/5"
     assert [loader.identity for loader in BUILT_IN] == [
-        "plain/5", "text/3", "markdown/7", "html/7", "pdf/5", "docx/6", "pptx/4", "xlsx/5",
+        "plain/5", "text/3", "markdown/7", "html/7", "pdf/6", "docx/6", "pptx/4", "xlsx/5",
         "odt/5", "epub/6", "ocr/3", "mail/6",
     ]  # fmt: skip
     assert {loader.name for loader in ADDED} == {"rtf", "doc"}

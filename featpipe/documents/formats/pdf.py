@@ -1,8 +1,9 @@
 """PDF by its text layer: pages, lines, paragraphs. Needs the ``docs`` extra (pypdfium2).
 
 Guarantees: pages are numbered in the order of the file, and every character has its page; pages
-without a text layer are named in the notes; a locked or damaged file raises a reason; only one
-thread of a process is inside PDFium at a time (it is not thread-safe).
+without a text layer are named in the notes; text beyond the edges of its page, which nobody sees,
+is left out with a note; a locked or damaged file raises a reason; only one thread of a process is
+inside PDFium at a time (it is not thread-safe).
 """
 
 from __future__ import annotations
@@ -159,6 +160,8 @@ class _Pages:
         except DamagedPage:
             self.builder.note(f"page {number} is damaged and left out")
             return PageLines(number, 0.0, [])
+        if lines.n_outside:
+            self.builder.note("text beyond the edges of its page is left out")
         if not (is_scan or is_picture or lines.is_unmapped):
             return lines
         self.has_scans |= is_scan

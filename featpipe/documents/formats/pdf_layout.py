@@ -72,6 +72,7 @@ class PageLines:
     """The lines of one page, in reading order.
 
     ``is_unmapped``: its fonts do not say what their letters mean. ``rules``: drawn on it.
+    ``n_outside``: lines beyond its edges, which are left out.
     """
 
     number: int
@@ -79,6 +80,7 @@ class PageLines:
     lines: list[Line]
     is_unmapped: bool = False
     rules: Rules | None = None
+    n_outside: int = 0
 
 
 @dataclass(slots=True)

@@ -97,7 +97,9 @@ class LineReader:
         if not textpage:
             raise DamagedPage
         try:
-            texts, places = self._lines(textpage, typed)
+            found, boxes = self._lines(textpage, typed)
+            texts, places = self._on_page(page, found, boxes)
+            n_outside = len(found) - len(texts)
             is_unmapped = self._is_unmapped(textpage)
         finally:
             pdfium.FPDFText_ClosePage(textpage)
@@ -107,13 +109,31 @@ class LineReader:
             width, height = height, width
         if typed:
             texts += [line.text for line in typed]
-            boxes = np.array([line[1:] for line in typed], np.float64)
-            places = np.concatenate((places, np.stack((boxes, boxes))), axis=1)
+            added = np.array([line[1:] for line in typed], np.float64)
+            places = np.concatenate((places, np.stack((added, added))), axis=1)
         lines = upright(texts, places, width, height, n_typed=len(typed), rules=rules)
         if typed:
             insert_typed(lines.lines, len(typed))
         lines.is_unmapped = is_unmapped
+        lines.n_outside = n_outside
         return lines
+
+    def _on_page(
+        self, page: object, texts: list[str], places: NDArray[np.float64]
+    ) -> tuple[list[str], NDArray[np.float64]]:
+        """The lines that are not beyond the edges of the page, whole; unknown places are on it."""
+        edges = self._pdfium.FS_RECTF()
+        if not texts or not self._pdfium.FPDF_GetPageBoundingBox(page, edges):
+            return texts, places
+        low = np.minimum(places[0], places[1])
+        high = np.maximum(places[0], places[1])
+        is_beyond = (low[:, 0] > edges.right) | (high[:, 2] < edges.left)
+        is_beyond |= (low[:, 3] > edges.top) | (high[:, 1] < edges.bottom)
+        is_beyond &= places.any(axis=(0, 2))
+        if not is_beyond.any():
+            return texts, places
+        kept = np.flatnonzero(~is_beyond)
+        return [texts[at] for at in kept], places[:, kept]
 
     def _is_unmapped(self, textpage: object) -> bool:
         """Whether fonts do not say what their letters mean, by letters from all over the page."""
