@@ -128,7 +128,7 @@ def main() -> None:
         # click answers a closed pipe with exit code 1, which means something else here.
         code = 0 if stop.code == 1 and discard_closed_outputs() else stop.code
     except OSError as error:  # of the terminal, mostly: a full or vanished output
-        _complain(f"error: {error}")
+        _complain(f"error: {_describe(error)}")
         code = EXIT_FATAL
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -151,6 +151,16 @@ def _where_to_read(error: FeatpipeError) -> str:
         return ""
     named = next(kind for kind in type(error).__mro__ if kind.__module__ == "featpipe.errors")
     return f"\n  featpipe guide troubleshooting#{named.__name__.lower()}"
+
+
+def _describe(error: OSError) -> str:
+    """The error's words; of one that names no file, whose cause is the working folder, these."""
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return (
+            "the working folder was removed, so a relative path leads nowhere\n"
+            "  go to a folder that exists, or give the whole path"
+        )
+    return str(error)
 
 
 def _complain(words: str) -> None:

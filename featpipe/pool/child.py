@@ -75,6 +75,7 @@ def main(descriptor: int, boot: BootRecord) -> NoReturn:
     end_with_parent(boot["lifeline"])
     ignore_group_signals()
     restore_signals_in_forks()
+    leave_removed_folder()
     faulthandler.enable(file=2)
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=True, chain=False)
     _prefer_for_oom_kill()
@@ -87,6 +88,14 @@ def main(descriptor: int, boot: BootRecord) -> NoReturn:
         connection.send(frames.frame(frames.START_ERROR, body=describe(error), flags=flags))
         _leave(EXIT_START_FAILED)
     TaskServer(connection, instance, boot).serve()
+
+
+def leave_removed_folder() -> None:
+    """Libraries such as MKL end a process whose working folder was removed."""
+    try:
+        os.getcwd()  # noqa: PTH109  # pathlib is not imported here
+    except FileNotFoundError:
+        os.chdir(os.sep)
 
 
 def _prefer_for_oom_kill() -> None:

@@ -34,6 +34,7 @@ def main(descriptor: int, boot: BootRecord) -> NoReturn:
     end_with_parent(boot["lifeline"])
     os.close(boot["page"])
     ignore_group_signals()
+    child.leave_removed_folder()
     connection = Connection(socket.socket(fileno=descriptor))
     child.send_logs_to(connection, boot["log_level"])
     try:

@@ -87,6 +87,19 @@ def test_a_missing_folder_is_a_usage_error(run: Run, tmp_path: Path) -> None:
     assert done.stderr == (f"error: absent does not exist\n  it was looked for in {tmp_path}\n")
 
 
+def test_a_relative_path_in_a_removed_folder_is_told_as_such(tmp_path: Path) -> None:
+    command = "mkdir gone; cd gone; rmdir ../gone; $0 -m featpipe build-cache docs --cache c.h5"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, sys.executable],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr == (
+        "error: the working folder was removed, so a relative path leads nowhere\n"
+        "  go to a folder that exists, or give the whole path\n"
+    )
+
+
 @pytest.mark.usefixtures("docs")
 def test_an_unknown_device_is_a_usage_error(run: Run) -> None:
     done = run("build-cache", "docs", "--cache", "c.h5", "--device", "cuda:7")

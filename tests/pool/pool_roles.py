@@ -40,6 +40,8 @@ class About:
             return dict(os.environ)
         if name == "parent":
             return os.getppid()
+        if name == "folder":
+            return str(Path.cwd())
         if name == "modules":
             return sorted(sys.modules)
         return self.told

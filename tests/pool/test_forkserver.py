@@ -54,6 +54,22 @@ def test_fork_servers_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> No
         assert pool.call("forked", "parent") == os.getpid()
 
 
+@pytest.mark.parametrize("preload", [("decimal",), ()])
+def test_workers_leave_a_working_folder_that_was_removed(
+    preload: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    with Pool([forked("About", preload=preload, devices=("cpu",))]) as pool:
+        assert pool.call("forked", "folder") == str(tmp_path / "gone")
+        (worker,) = (child for child in descendants() if not child.children())
+        (tmp_path / "gone").rmdir()
+        worker.kill()  # the next is of the same fork server
+        assert pool.call("forked", "folder") == "/"
+    with Pool([forked("About", preload=preload)]) as pool:
+        assert pool.call("forked", "folder") == "/"
+
+
 @pytest.mark.parametrize(
     ("module", "says"),
     [("pool_starts_a_thread", "started 1 threads"), ("no_such_module", "no_such_module")],

@@ -139,6 +139,12 @@ PROGRAMS = {
         os.chdir("/")
         pool_host.check({path!r})
     """,
+    "a program whose directory is removed": """
+        import os, tempfile, pool_host
+        os.chdir(tempfile.mkdtemp())
+        os.rmdir(os.getcwd())
+        pool_host.check({path!r})
+    """,
     "an exit handler": """
         import atexit, pool_host
         atexit.register(pool_host.check, {path!r})
