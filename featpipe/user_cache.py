@@ -49,11 +49,19 @@ MOST_BYTES = 2 << 30
 
 
 def root() -> Path:
-    """``$FEATPIPE_CACHE_DIR``, else ``$XDG_CACHE_HOME/featpipe``, else ``~/.cache/featpipe``."""
+    """``$FEATPIPE_CACHE_DIR``, else ``$XDG_CACHE_HOME/featpipe``, else ``~/.cache/featpipe``.
+
+    Where nothing tells a home, as in a container of a user without a name, a place below
+    ``/dev/null``: to keep a file there is an OSError.
+    """
     own = os.environ.get("FEATPIPE_CACHE_DIR")
     if own:
         return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "featpipe"
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    except RuntimeError:
+        cache = Path(os.devnull)
+    return cache / "featpipe"
 
 
 def folder(kind: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from featpipe import user_cache
 from featpipe.atomic_write import write_atomically
 from featpipe.cache import postings
 from featpipe.encoders import fingerprint, precision
+from featpipe.encoders.checkpoint import list_hub_cache
 from featpipe.extraction import model_cache
 from featpipe.lexical.words import Words
 from featpipe.user_cache import ArrayFile, KeptFiles, sweep
@@ -32,6 +34,17 @@ def test_the_folder_follows_the_users_settings(
     assert user_cache.folder("fitted") == tmp_path / "xdg" / "featpipe" / "fitted"
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     assert user_cache.folder("fitted") == tmp_path / "home" / ".cache" / "featpipe" / "fitted"
+
+
+def test_a_user_without_a_home_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("HOME", "XDG_CACHE_HOME", "FEATPIPE_CACHE_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)  # as of a container's user
+    with pytest.raises(OSError, match="/dev/null/featpipe"):
+        user_cache.keep(user_cache.folder("digests") / "name", b"")
+    assert "合同" in Words(engine="numpy").cut("合同金额")
+    assert precision.resolve_precision("auto")
+    list_hub_cache()
 
 
 def test_every_kind_of_kept_file_moves_with_the_setting(

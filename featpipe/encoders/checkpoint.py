@@ -248,7 +248,7 @@ def _find_folder(name: str | Path, *, may_download: bool) -> Path:
             "the name of a model is empty",
             hint="name a folder or a hub model, or leave the option out for the built-in one",
         )
-    path = Path(name).expanduser()
+    path = _expanded(name)
     if path.is_dir():
         return path.resolve()
     if str(name) == BUILTIN:
@@ -310,11 +310,16 @@ def _hub_cache() -> Path:
     """As huggingface_hub: HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub."""
     for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if os.environ.get(variable):
-            return Path(os.environ[variable]).expanduser()
+            return _expanded(os.environ[variable])
     if os.environ.get("HF_HOME"):
-        return Path(os.environ["HF_HOME"]).expanduser() / "hub"
+        return _expanded(os.environ["HF_HOME"]) / "hub"
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "huggingface" / "hub"
+    return _expanded(cache) / "huggingface" / "hub"
+
+
+def _expanded(path: str | Path) -> Path:
+    """Unlike ``Path.expanduser``, a home that nothing tells leaves the path as it is."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111
 
 
 def _download(name: str) -> Path:
