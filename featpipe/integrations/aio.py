@@ -15,7 +15,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from featpipe.build.pipeline import Pipeline
 from featpipe.cache.cache import Cache
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
     Given = str | Path | Source | Document | CachedDocument
     Templates = str | Path | Sequence[Template]
+
+T = TypeVar("T")
 
 
 class AsyncPipeline:
@@ -68,12 +73,10 @@ class AsyncPipeline:
             if listen is not None:
                 loop.call_soon_threadsafe(listen, progress)
 
-        running = asyncio.ensure_future(
-            asyncio.to_thread(
-                self.pipeline.build, documents, include=include, exclude=exclude, listen=tell
-            )
+        build = partial(
+            self.pipeline.build, documents, include=include, exclude=exclude, listen=tell
         )
-        return await self._stop_when_cancelled(running)
+        return await self._stop_when_cancelled(_in_thread(build))
 
     async def _stop_when_cancelled(self, running: asyncio.Future[RunReport]) -> RunReport:
         try:
@@ -86,7 +89,8 @@ class AsyncPipeline:
         """Stop, and wait for the end. Repeated, since a run that is starting misses a request."""
         while not running.done():
             self.pipeline.stop_after_current()
-            await asyncio.wait([running], timeout=0.05)
+            with suppress(asyncio.CancelledError):  # once more, as anyio does until it is raised
+                await asyncio.wait([running], timeout=0.05)
         running.exception()
 
     async def close(self) -> None:
@@ -129,10 +133,10 @@ class AsyncExtractor:
         """
         if n_at_once < 1:
             raise UsageError(f"n_at_once must be at least 1, not {n_at_once}")
-        running: deque[asyncio.Task[Extraction]] = deque()
+        running: deque[asyncio.Future[Extraction]] = deque()
         try:
             async for document in _iterate(documents):
-                running.append(asyncio.create_task(self.extract(document, template)))
+                running.append(_in_thread(partial(self.extractor.extract, document, template)))
                 if len(running) == n_at_once:
                     yield await _take_first(running)
             while running:
@@ -222,7 +226,13 @@ class AsyncCache:
         await self.close()
 
 
-async def _take_first(running: deque[asyncio.Task[Extraction]]) -> Extraction:
+def _in_thread(function: Callable[[], T]) -> asyncio.Future[T]:
+    """A call in a thread. No task, which `asyncio.run` cancels at its end: the thread goes on."""
+    context = copy_context()  # as `asyncio.to_thread`
+    return asyncio.get_running_loop().run_in_executor(None, lambda: context.run(function))
+
+
+async def _take_first(running: deque[asyncio.Future[Extraction]]) -> Extraction:
     # Removed when it is done and not before, so that a cancellation here waits for it, too.
     extraction = await asyncio.shield(running[0])
     running.popleft()

@@ -105,3 +105,36 @@ def test_a_cancelled_build_keeps_what_it_finished(tmp_path: Path, model: Path) -
     asyncio.run(main())
     with Cache.open(tmp_path / "c.h5") as cache:
         assert sum(1 for _ in cache.documents()) == 30
+
+
+def test_a_build_whose_loop_ends_is_stopped_and_waited_for(tmp_path: Path, model: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"{number:02d}.txt").write_text(f"第{number}号合同。甲方与乙方。", "utf-8")
+    running_then: list[bool] = []
+
+    async def main() -> None:
+        pipeline = AsyncPipeline(tmp_path / "c.h5", model, "none", devices=["cpu"])
+        begun = asyncio.Event()
+
+        async def build() -> None:
+            try:
+                await pipeline.build(tmp_path, include=["*.txt"], listen=lambda _: begun.set())
+            except asyncio.CancelledError:
+                running_then.append(pipeline.pipeline.is_running)
+                await pipeline.close()
+                raise
+
+        building = asyncio.create_task(build())
+        await begun.wait()
+        # All tasks, as asyncio.run cancels them, those first that the build has started itself;
+        # and more than once.
+        others = asyncio.all_tasks() - {asyncio.current_task(), building}
+        for task in (*others, building):
+            task.cancel()
+        await asyncio.sleep(0)
+        building.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await building
+
+    asyncio.run(main())
+    assert running_then == [False]
