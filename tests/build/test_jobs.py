@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 
 from featpipe.build.jobs import Job, JobReport, Seat, SeatJobs, run_job
 from featpipe.build.publish import open_folder
-from featpipe.build.shards.folder_plan import Models, plan_folder
+from featpipe.build.shards.encode import Shard
+from featpipe.build.shards.folder_plan import FolderPlan, Models, plan_folder
 from featpipe.build.shards.part_lists import RunPlan, plan_run
 from featpipe.cache.levels import level_bits
 from featpipe.cache.texts import split_keys
@@ -130,6 +132,23 @@ def levels_by_key(reader: Reader) -> dict[bytes, int]:
     texts = reader.table("texts")
     keys = np.asarray(texts.gather("keys", np.arange(texts.n_rows)))
     return dict(zip(split_keys(keys), level_bits(reader).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("is_earlier_first", [True, False])
+def test_of_attempts_at_a_shard_that_end_at_once_the_one_that_did_more_is_told_of(
+    tmp_path: Path, corpus: Path, models: Models, *, is_earlier_first: bool
+) -> None:
+    target, job = open_folder(tmp_path / "corpus.fp"), Job("encode", 0)
+    run = plan(tmp_path / "corpus.fp", corpus, models)
+    attempts = []
+    with SeatJobs(tmp_path / "corpus.fp", SEAT) as jobs:
+        for number in range(run.n_parts):
+            jobs.run(Job("prepare", number, run.id))
+            attempts.append(Shard(target, FolderPlan.read(target), job))
+        report = replace(jobs.run(Job("encode", 1)), job=job)
+    for shard in attempts if is_earlier_first else reversed(attempts):
+        shard.write_report(report)
+    assert Shard(target, FolderPlan.read(target), job).done() is not None
 
 
 def test_on_scratch_only_whole_files_reach_the_folder(

@@ -157,10 +157,19 @@ class Shard:
                     yield chunk.known.take(missing)
 
     def write_report(self, report: JobReport) -> None:
-        """Say that everything up to these outboxes is done, unless another attempt has."""
-        name = f"{REPORTS}/{self._stem}-{self.n_reports:04d}.done"
-        outboxes = sorted(self.covered.union(self.new))
-        self.folder.write(name, report.to_json(outboxes=outboxes))
+        """Say that everything up to these outboxes is done, unless another attempt has.
+
+        One that began sooner may have said less: the last report tells of all.
+        """
+        outboxes = self.covered.union(self.new)
+        for number in count(self.n_reports):
+            name = f"{REPORTS}/{self._stem}-{number:04d}.done"
+            if self.folder.write(name, report.to_json(outboxes=sorted(outboxes))):
+                return
+            told = cast("list[str]", JobReport.from_json(self.folder.read(name))[1]["outboxes"])
+            if outboxes.issubset(told):
+                return
+            outboxes |= set(told)
 
 
 class Listing:
