@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -23,6 +22,7 @@ from featpipe.cache.place_index import last_part
 from featpipe.cache.texts import LEVEL_BIT, check_level, decode, join_keys
 from featpipe.documents.find import absolute
 from featpipe.errors import DamagedRows, MissingDocuments, UnknownSpace
+from featpipe.fork_lock import make_lock
 from featpipe.store.damage import of_documents
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class StoredDocuments:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self._index: tuple[States, PlaceIndex] | None = None
         self._forgotten: tuple[States, Forgotten] | None = None
         self._levels: tuple[States, NDArray[np.uint8]] | None = None

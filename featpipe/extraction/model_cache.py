@@ -13,7 +13,6 @@ and one warning is logged. Reading a file executes nothing.
 from __future__ import annotations
 
 import ast
-import threading
 from functools import cache
 from hashlib import blake2b
 from logging import getLogger
@@ -25,9 +24,11 @@ from cachetools import LRUCache
 from featpipe import user_cache
 from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
 from featpipe.extraction.scoring.pretrained import SHIPPED
+from featpipe.fork_lock import make_lock
 from featpipe.user_cache import KeptFiles
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterable, MutableMapping
 
     from featpipe.extraction.scoring.field_model import FieldModel
@@ -53,7 +54,7 @@ class ModelCache:
         self, folder: Path | None, memory: MutableMapping[str, FieldModel] | None = None
     ) -> None:
         self._folder = None if folder is None else KeptFiles(folder)
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self._models = LRUCache(_MOST_IN_MEMORY) if memory is None else memory
         self._busy: dict[str, threading.Lock] = {}
         self._is_writable, self._n_written = folder is not None, 0
@@ -66,7 +67,7 @@ class ModelCache:
             model = self._models.get(fingerprint)
             if model is not None:
                 return model
-            busy = self._busy.setdefault(fingerprint, threading.Lock())
+            busy = self._busy.setdefault(fingerprint, make_lock())
         with busy:
             with self._lock:
                 model = self._models.get(fingerprint)

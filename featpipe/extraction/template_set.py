@@ -6,7 +6,6 @@ so that the last good templates are used, and `TemplateSet.problem` names the re
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field, replace
 from logging import getLogger
 from pathlib import Path
@@ -16,6 +15,7 @@ from featpipe.errors import TemplateError, UnlikeTemplates, UsageError
 from featpipe.extraction.choose import Chooser, is_meant
 from featpipe.extraction.corrections_log import SUFFIX
 from featpipe.extraction.template_file import load_templates
+from featpipe.fork_lock import make_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,7 +64,7 @@ class TemplateSet:
         self._path = Path(templates) if isinstance(templates, str | Path) else None
         self._given = [] if isinstance(templates, str | Path) else list(templates)
         self._prepare = prepare
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self._loaded = self._load()
 
     @property

@@ -9,7 +9,6 @@ import importlib.util
 import io
 import logging
 import re
-import threading
 import warnings
 from contextlib import contextmanager
 from functools import cache
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe.errors import MissingExtra, UsageError
+from featpipe.fork_lock import make_rlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -226,7 +226,7 @@ class Jieba:
 
 
 #: Held while jieba's module-wide set of deleted words is replaced.
-_force_split_lock = threading.RLock()
+_force_split_lock = make_rlock()
 
 
 def _import_jieba() -> ModuleType:

@@ -9,7 +9,6 @@ torch. It works in a script without a ``__main__`` guard, a notebook, a thread a
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from functools import partial
 from logging import getLogger
@@ -26,6 +25,7 @@ from featpipe.encoders.prompts import find_query_prompt
 from featpipe.encoders.query_backend import check_query_backend
 from featpipe.encoders.spec import encoder_spec, fingerprint_of
 from featpipe.errors import EncodingError, PoolBroken, raise_original
+from featpipe.fork_lock import make_lock
 from featpipe.on_demand.messages import EmbedQuery, TagQuery
 from featpipe.on_demand.space import Checkpoints, choose_model, find_query_space
 from featpipe.pool import Pool, Role
@@ -264,8 +264,8 @@ class ModelsInWorker:
         self._remembered: LRUCache[tuple[str | None, str], NDArray[np.float32]] = LRUCache(
             max(1, n_remembered)
         )
-        self._remembered_lock = threading.Lock()
-        self._lock = threading.Lock()
+        self._remembered_lock = make_lock()
+        self._lock = make_lock()
         self._pool: Pool | None = None
 
     def encode(

@@ -18,10 +18,11 @@ import errno
 import mmap
 import os
 import sys
-import threading
 import weakref
 from bisect import bisect_right
 from typing import TYPE_CHECKING
+
+from featpipe.fork_lock import make_rlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,7 +132,7 @@ class SegmentStore:
         self._idle: list[Segment] = []
         self._in_use: dict[int, Segment] = {}
         # Reentrant: a view may die, and give its segment back, inside any allocation made here.
-        self._lock = threading.RLock()
+        self._lock = make_rlock()
 
     def take(self, n_bytes: int) -> Segment:
         """A segment of at least ``n_bytes`` for one use. Raises OSError."""
@@ -254,7 +255,7 @@ class AddressMap:
         self._entries: list[tuple[int, Segment]] = []
         self._uids: set[int] = set()
         # Reentrant: an array may die, and with it a segment, inside any allocation made here.
-        self._lock = threading.RLock()
+        self._lock = make_rlock()
 
     def add(self, segment: Segment) -> None:
         """The segment has a view; harmless when it was added before."""

@@ -21,12 +21,13 @@ import mmap
 import platform
 import signal
 import sys
-import threading
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
 import numpy as np
+
+from featpipe.fork_lock import make_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,7 @@ class _Installed(NamedTuple):
 
 
 _ranges: WeakSet[GuardedRange] = WeakSet()
-_lock = threading.Lock()
+_lock = make_lock()
 _installed: list[_Installed] = []  #: what the handler needs for as long as the process lives
 
 

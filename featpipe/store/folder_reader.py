@@ -10,7 +10,6 @@ A reader pickles as its path.
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass
 from itertools import count
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
 from featpipe.errors import DictionaryChanged, DictionaryError, UnknownSpace, UnreadableDictionary
+from featpipe.fork_lock import make_rlock
 from featpipe.store.folder_layout import PARTS, SHARDS, FolderLayout
 from featpipe.store.folder_table import FolderTable, Route
 from featpipe.store.folder_terms import FolderTerms, FolderVocabulary
@@ -93,7 +93,7 @@ class FolderReader(Reader):
         self._name_rows = name_rows
         self.descriptor = -1
         self.layout = self._read_layout()
-        self._lock = threading.RLock()
+        self._lock = make_rlock()
         self._folder_tables: dict[str, FolderTable] = {}
         #: By number; a file that replaces another has a number of its own.
         self._members: dict[int, Member] = {}

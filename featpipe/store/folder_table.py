@@ -8,7 +8,6 @@ no others, row numbers need all.
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from featpipe.errors import DictionaryChanged, DictionaryError, UnreadableDictionary
+from featpipe.fork_lock import make_lock
 from featpipe.store.folder_layout import shard_of, shard_of_one
 from featpipe.store.folder_rows import Segments, cut_runs, grouped, in_order
 from featpipe.store.keys import KEY_BYTES
@@ -87,12 +87,12 @@ class FolderTable(TableReader):
         self._spec = spec
         self._route = route
         self._segments: Segments | None = None
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self._is_retired = False
         self._compared: set[int] = set()  #: files whose schema was compared
         #: By column, for the route that they were made for.
         self._lookups: dict[str, tuple[Route, ShardLookup]] = {}
-        self._lookup_lock = threading.Lock()
+        self._lookup_lock = make_lock()
 
     @property
     def name(self) -> str:

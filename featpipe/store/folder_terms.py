@@ -7,7 +7,6 @@ digest of the vocabulary, so that what was derived from other ids is not taken f
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.errors import UnreadableDictionary
+from featpipe.fork_lock import make_lock
 from featpipe.store.folder_table import FolderTable, MemberFiles, Route
 from featpipe.store.schema import CHECKS, END_SUFFIX, KEYS
 
@@ -100,7 +100,7 @@ class FolderVocabulary(FolderTable):
     def __init__(self, folder: MemberFiles, name: str, spec: TableSpec, route: Route) -> None:
         super().__init__(folder, name, spec, route)
         self._union = Union.empty()
-        self._union_lock = threading.Lock()
+        self._union_lock = make_lock()
 
     @property
     def union(self) -> Union:
@@ -217,7 +217,7 @@ class FolderTerms(FolderTable):
         super().__init__(folder, name, spec, route)
         self._vocabulary = vocabulary
         self._translations: OrderedDict[int, NDArray[np.int64]] = OrderedDict()
-        self._translations_lock = threading.Lock()
+        self._translations_lock = make_lock()
 
     def ragged(self, name: str, row: int) -> AnyArray:
         """The values of one row of a ragged column."""

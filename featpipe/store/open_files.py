@@ -8,9 +8,10 @@ The soft limit (``RLIMIT_NOFILE``) is raised towards the hard one as far as the 
 from __future__ import annotations
 
 import errno
-import threading
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING
+
+from featpipe.fork_lock import make_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -36,7 +37,7 @@ class OpenFiles:
         self._capacity = capacity
         self._readers: OrderedDict[Hashable, Reader] = OrderedDict()
         self._given_up: deque[Hashable] = deque()
-        self._lock = threading.Lock()
+        self._lock = make_lock()
 
     def __len__(self) -> int:
         return len(self._readers)

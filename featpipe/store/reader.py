@@ -5,19 +5,20 @@ dictionary as of its last :meth:`Reader.refresh`. A truncated file is refused (D
 replaced one is opened by refresh. The file is not trusted: see :mod:`featpipe.store.hdf5_parse`.
 
 A reader pickles as its path and opens the file again on arrival. A forked child may use it further,
-since it only reads at given offsets and from shared maps.
+since it only reads at given offsets and from shared maps, and its locks are those of
+:mod:`featpipe.fork_lock`.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from featpipe.errors import DictionaryChanged, DictionaryError, UnknownSpace, UnreadableDictionary
+from featpipe.fork_lock import make_rlock
 from featpipe.store import hdf5_format as hdf5
 from featpipe.store.canonical import deviations
 from featpipe.store.hdf5_parse import Structure
@@ -53,7 +54,7 @@ class Reader:
         self.path = Path(path).absolute()
         self.checks_rows = checks_rows
         self._name_rows = name_rows
-        self._lock = threading.RLock()
+        self._lock = make_rlock()
         self._tables: dict[str, TableReader] = {}
         self._names: tuple[str, ...] | None = None  #: of all tables, once asked for
         self.descriptor = -1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 from os import SEEK_END, lseek
 from struct import Struct
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from featpipe.errors import DictionaryChanged, DictionaryError
+from featpipe.fork_lock import make_lock
 from featpipe.store.hdf5_format import UNDEFINED
 from featpipe.store.index import (
     MIN_CAPACITY,
@@ -137,7 +137,7 @@ class TableReader:
     def __init__(self, file: OpenFile, snapshot: Snapshot) -> None:
         self._file = file
         self.now = snapshot
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self._index = ReaderIndex(KeyIndex.empty(MIN_CAPACITY))
         self._index_place: IndexPlace | None = None
         self._n_mapped = 0  #: rows that the index held when it was mapped
