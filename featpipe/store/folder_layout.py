@@ -20,6 +20,7 @@ finds and appends would be many times slower.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from dataclasses import dataclass
@@ -57,6 +58,8 @@ _MOST_BYTES = 16 << 20
 _SHARD_FILE = re.compile(r"([0-9a-f]+)(?:\.([1-9][0-9]*))?\.h5")
 _REPORT = re.compile(r"(?:encode-(?P<shard>[0-9a-f]+)-[0-9]+|prepare-(?P<part>.+))\.done")
 _PART_FILE = re.compile(r"(.+)-([0-9]{4,})\.h5")
+#: Answers for a name that leads to no file.
+_NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 _ATTEMPT = re.compile(r"\.[0-9]+(?=-[0-9]+\Z)")
 
 
@@ -182,7 +185,10 @@ class FolderLayout:
         for files in self._shards().values():
             seen: set[tuple[int, int]] = set()
             for addition in sorted(files):
-                status = files[addition].stat()
+                try:
+                    status = files[addition].stat()
+                except OSError:  # a link to nothing, or out of reach: whoever opens it is told
+                    continue
                 identity = (status.st_dev, status.st_ino)
                 second += [files[addition]] if identity in seen else []
                 seen.add(identity)
@@ -245,8 +251,20 @@ class FolderLayout:
             raise UnreadableDictionary(f"{folder} cannot be listed: {error.strerror}") from error
 
     def exists(self, name: str) -> bool:
-        """Whether there is a file of this name, relative to the folder."""
-        return (self.path / name).exists()
+        """Whether there is a file of this name, relative to the folder.
+
+        Raises:
+            UnreadableDictionary: that cannot be told.
+        """
+        try:
+            (self.path / name).stat()
+        except OSError as error:
+            if error.errno in _NOT_THERE:
+                return False
+            raise UnreadableDictionary(
+                f"{self.path / name} cannot be looked for: {error.strerror}"
+            ) from error
+        return True
 
     def read_file(self, name: str) -> bytes:
         """All bytes of a small file. Raises OSError."""

@@ -94,16 +94,17 @@ def read_owner(descriptor: int) -> Owner | None:
 
 def refuse_special(path: Path) -> None:
     """Raises UnreadableDictionary for a folder, pipe or device, since opening it may block."""
-    if (path / "cache.json").is_file():
-        raise UnreadableDictionary(
-            f"{path} is a cache in a folder, and this needs a cache in one file",
-            hint=f"featpipe merge {path} -o FILE writes one",
-        )
-    if path.exists() and not path.is_file():
-        raise UnreadableDictionary(
-            f"{path} is {'a folder' if path.is_dir() else 'no regular file'}",
-            hint="name a file; it is made when it does not exist",
-        )
+    with suppress(OSError):  # out of reach: opening it says why
+        if (path / "cache.json").is_file():
+            raise UnreadableDictionary(
+                f"{path} is a cache in a folder, and this needs a cache in one file",
+                hint=f"featpipe merge {path} -o FILE writes one",
+            )
+        if path.exists() and not path.is_file():
+            raise UnreadableDictionary(
+                f"{path} is {'a folder' if path.is_dir() else 'no regular file'}",
+                hint="name a file; it is made when it does not exist",
+            )
 
 
 def lock_for_writing(descriptor: int, path: Path) -> None:

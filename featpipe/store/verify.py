@@ -95,6 +95,7 @@ class Verification:
     """A dictionary: its tables, and problems outside of them.
 
     ``has_writer``: a writer holds the file. ``was_closed``: the last one ended well.
+    ``is_checked``: it could be opened; if not, nothing is known of it, and a problem tells why.
     """
 
     path: Path
@@ -103,10 +104,11 @@ class Verification:
     problems: tuple[str, ...]
     was_closed: bool = True
     has_writer: bool = False
+    is_checked: bool = True
 
     @property
     def is_good(self) -> bool:
-        """Whether no damage was found."""
+        """Whether it was checked, and no damage was found."""
         return not self.problems and all(table.is_good for table in self.tables)
 
     @property
@@ -124,6 +126,8 @@ class Verification:
         return is_readable and bool(damaged) and all(table.are_unwritten for table in damaged)
 
     def __str__(self) -> str:
+        if not self.is_checked:
+            return "\n".join((f"{self.path}: NOT CHECKED", *self.problems))
         verdict = "good" if self.is_good else "A TORN COPY" if self.is_torn else "DAMAGED"
         depth = "every row" if self.is_deep else "structure only"
         lines = [f"{self.path}: {verdict} ({depth})", *self.problems]
@@ -153,15 +157,15 @@ def verify_dictionary(
             problems.extend(reader.deviations())
             tables.extend(_check_table(reader, name, is_deep=is_deep) for name in names)
     except DictionaryError as error:
-        if _is_out_of_reach(error):
+        if is_out_of_reach(error):
             raise
         problems.append(error.message)
-    if is_deep and asks_libhdf5:
+    if is_deep and asks_libhdf5 and path.is_file():  # it would wait for a pipe's other end
         problems.extend(_ask_libhdf5(path))
     return Verification(path, is_deep, tuple(tables), tuple(problems), was_closed, has_writer)
 
 
-def _is_out_of_reach(error: DictionaryError) -> bool:
+def is_out_of_reach(error: DictionaryError) -> bool:
     """Whether a file is missing, or may not be opened: nothing is known of it, nor is it damaged.
 
     An error of the disk is damage, and one of libhdf5 has no number.

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,6 +101,62 @@ def test_damage_is_told_by_the_exit_code(own: Path) -> None:
     found = run("verify", own)
     assert found.exit_code == 1
     assert "9.h5 is no file of this cache" in found.output
+
+
+def test_a_file_that_may_not_be_opened_hides_no_damage_of_others(own: Path) -> None:
+    """Its reason is told, it is not called damaged, and every other file is checked."""
+    locked, foreign, flipped = (own / "shards" / f"{number}.h5" for number in (0, 1, 2))
+    locked.chmod(0)
+    found = verify_without_rights(own)
+    assert found.returncode == 1, found.stderr
+    assert f"{own}: NOT WHOLLY CHECKED" in found.stdout
+    assert "; 1 more could not be opened\n" in found.stdout
+    assert "DAMAGED" not in found.stdout
+    with foreign.open("r+b") as file:
+        file.write(bytes(96))
+    flip(flipped, offset_of(flipped, "texts", "text", 1))
+    found = verify_without_rights(own, "--deep")
+    assert found.returncode == 1, found.stderr
+    assert f"{own}: DAMAGED" in found.stdout
+    assert f"{locked}: NOT CHECKED\n{locked} cannot be opened: Permission denied" in found.stdout
+    assert f"{foreign} is not an HDF5 file" in found.stdout
+    assert f"{flipped}: DAMAGED" in found.stdout
+    locked.chmod(0o600)
+
+
+def test_a_folder_of_files_that_may_not_be_listed_is_named(own: Path) -> None:
+    for mode, what in ((0, "cannot be listed"), (0o600, "0.h5 cannot be opened")):
+        (own / "shards").chmod(mode)
+        found = verify_without_rights(own, "--deep")
+        assert found.returncode == 1, found.stderr
+        assert f"{what}: Permission denied" in found.stdout
+        assert "DAMAGED" not in found.stdout
+    (own / "shards").chmod(0o700)
+
+
+def verify_without_rights(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """As a user who is not root: for root, without the rights to pass over modes."""
+    command = [sys.executable, "-m", "featpipe", "verify", str(folder), *options]
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root may read everything, and there is no setpriv")
+        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *command]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_what_is_no_file_is_named_and_not_waited_for(own: Path) -> None:
+    """libhdf5 opens a pipe, and waits for what will be written to it."""
+    os.mkfifo(own / "shards" / "0.9.h5")
+    (own / "shards" / "1.h5").unlink()
+    (own / "shards" / "1.h5").symlink_to("1.h5")
+    found = run("verify", own, "--deep")
+    assert found.exit_code == 1
+    assert "is missing, and 0.9.h5 is an addition to it" in found.output
+    (own / "shards" / "0.9.h5").rename(own / "parts" / "run-0000.h5")
+    found = run("verify", own, "--deep")
+    assert found.exit_code == 1
+    assert "run-0000.h5 is no regular file" in found.output
+    assert "1.h5 cannot be opened: Too many levels of symbolic links" in found.output
 
 
 def test_damage_names_the_folder_to_repair_and_its_files_are_not_repaired_one_by_one(

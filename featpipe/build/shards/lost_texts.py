@@ -75,17 +75,25 @@ def verify_with_texts(path: str | Path, *, is_deep: bool = False) -> FolderVerif
     if not is_deep or not found.is_good:
         return found
     layout = FolderLayout.read(path)
-    problems = [
-        f"{lost.part}: {len(lost.rows):,} of its documents have texts that the shards lack, and no"
-        f" job is left to compute; featpipe repair {found.path}"
-        for lost in _lacking(layout)
-    ]
-    problems += [
-        f"shard {layout.shard_name(shard)}: {n:,} of its texts have no row in {table}, and no job"
-        f" is left to compute it; featpipe repair {found.path}"
-        for shard, table, n in _lost_rows(layout)
-    ]
-    return replace(found, problems=tuple(problems))
+    try:
+        return replace(found, problems=tuple(_lost(layout)))
+    except OSError as error:  # of a report: LocalFolder reads it as it is
+        reason = f"{error.filename} cannot be read: {error.strerror}"
+        return replace(found, unread=(*found.unread, reason))
+
+
+def _lost(layout: FolderLayout) -> Iterator[str]:
+    """What is lost, for people."""
+    for lost in _lacking(layout):
+        yield (
+            f"{lost.part}: {len(lost.rows):,} of its documents have texts that the shards lack,"
+            f" and no job is left to compute; featpipe repair {layout.path}"
+        )
+    for shard, table, n in _lost_rows(layout):
+        yield (
+            f"shard {layout.shard_name(shard)}: {n:,} of its texts have no row in {table}, and no"
+            f" job is left to compute it; featpipe repair {layout.path}"
+        )
 
 
 def require_encoded(path: str | Path) -> None:
