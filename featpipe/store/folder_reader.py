@@ -91,7 +91,7 @@ class FolderReader(Reader):
         self.path = Path(path).absolute()
         self.checks_rows = checks_rows
         self._name_rows = name_rows
-        self.descriptor = -1
+        self.descriptor, self.n_opened = -1, 1
         self.layout = self._read_layout()
         self._lock = make_rlock()
         self._folder_tables: dict[str, FolderTable] = {}
@@ -381,7 +381,10 @@ class FolderReader(Reader):
             for number in changed:
                 reader = OPEN_FILES.get((self._token, number))
                 is_other = before.get(number) != self._members[number].stamp
+                n_opened = 0 if reader is None else reader.n_opened
                 has_grown |= (reader is not None and reader.refresh()) or is_other
+                if reader is not None and reader.n_opened != n_opened:
+                    gone.add(number)  # written over in place: numbers of its rows are void
             if has_grown:
                 for name in sorted(self._folder_tables):
                     self._update_table(name, gone, changed)

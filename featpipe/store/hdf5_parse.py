@@ -65,6 +65,7 @@ class Structure:
         self._buffer = buffer
         self._name = name
         self._groups: dict[int, Header] = {}  # by address; a stored group never changes
+        self._as_read: dict[int, bytes] = {}  # the first block of each of these headers
         self.covered: dict[int, frozenset[str]] = {}
         """By address of a group whose checksum is right: the names of its links that it covers."""
         self.reach = hdf5.SUPERBLOCK_BYTES
@@ -123,8 +124,18 @@ class Structure:
                 else:
                     _add_message(header, hdf5.Message(kind, flags, body), at)
         if header.is_group:
+            (size,) = struct.unpack_from("<I", self.bytes_at(address + 8, 4))
+            self._as_read[address] = bytes(self.bytes_at(address, 16 + size))
             self._groups[address] = header
         return header
+
+    def is_as_read(self) -> bool:
+        """Whether the groups read so far are still in the file.
+
+        If not, another file's bytes were put into it: a table's group has a random number.
+        """
+        buffer = self._buffer
+        return all(buffer[at : at + len(b)].tobytes() == b for at, b in self._as_read.items())
 
     def _messages(self, address: int) -> Iterator[tuple[int, int, int, bytes]]:
         """(type, flags, address of the body, body) of every message, continuations included."""

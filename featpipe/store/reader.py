@@ -2,7 +2,8 @@
 
 Guarantees: a reader never waits for the writer, takes no lock, and sees whole rows only: the
 dictionary as of its last :meth:`Reader.refresh`. A truncated file is refused (DictionaryChanged), a
-replaced one is opened by refresh. The file is not trusted: see :mod:`featpipe.store.hdf5_parse`.
+replaced one is opened by refresh, also one that was written over in place, once it is whole. The
+file is not trusted: see :mod:`featpipe.store.hdf5_parse`.
 
 A reader pickles as its path and opens the file again on arrival. A forked child may use it further,
 since it only reads at given offsets and from shared maps, and its locks are those of
@@ -12,6 +13,7 @@ since it only reads at given offsets and from shared maps, and its locks are tho
 from __future__ import annotations
 
 import os
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +26,7 @@ from featpipe.store.canonical import deviations
 from featpipe.store.hdf5_parse import Structure
 from featpipe.store.lock import is_locked, read_owner, refuse_special
 from featpipe.store.schema import datasets_of
+from featpipe.store.sound_rows import SETTLED_S
 from featpipe.store.structure import find_root, find_table, row_hash_of, walk_objects
 from featpipe.store.table_reader import Snapshot, TableReader
 from featpipe.store.table_view import load_table
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from featpipe.store.hdf5_parse import Header
+    from featpipe.store.sound_rows import State
 
     #: Names the documents of rows, given the reader, the table and the keys; it does not raise.
     NameRows = Callable[["Reader", str, Sequence[bytes]], Sequence[str]]
@@ -61,6 +65,9 @@ class Reader:
         self._mapping: FileMap
         self._structure: Structure
         self._identity = (-1, -1)
+        self._looked_at: State = None  #: when groups were last held against the file
+        #: Counts the files that were opened; row numbers of an earlier one are void.
+        self.n_opened = 0
         self._open()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -191,15 +198,37 @@ class Reader:
                 named = self.path.stat()
             except OSError as error:
                 raise DictionaryChanged(f"{self.path} is gone: {error.strerror}") from error
-            if (named.st_dev, named.st_ino) != self._identity:
-                self._reopen()
+            is_other = (named.st_dev, named.st_ino) != self._identity
+            if is_other or self._mapping.guard.is_broken or not self._goes_on(named):
+                self._reopen("replaced" if is_other else "written over")
                 return True
-            if self.read_u64(hdf5.ROOT_ADDRESS) != self._announced_root:
-                self._load(is_other_file=False)
+            try:
+                return self._show_commits()
+            except UnreadableDictionary:
+                # An earlier state of the same file may have been put into its place, with cp. Where
+                # it is damage, what is left is read as by a reader that is opened now.
+                self._reopen("written over")
                 return True
-            self.check_size(self.read_u64(hdf5.EOF_ADDRESS) or hdf5.UNDEFINED)
-            changed = [self._show_length(table) for table in self._tables.values()]
-            return any(changed)
+
+    def _goes_on(self, status: os.stat_result) -> bool:
+        """Whether the file still has the groups that were read; looks again after each change."""
+        state = status.st_ctime_ns, status.st_size
+        if state == self._looked_at:
+            return True
+        if not self._structure.is_as_read():
+            return False
+        # Such times advance in steps: with a young one, a further change may leave no trace.
+        is_settled = status.st_ctime_ns < time.time_ns() - int(SETTLED_S * 1e9)
+        self._looked_at = state if is_settled else None
+        return True
+
+    def _show_commits(self) -> bool:
+        if self.read_u64(hdf5.ROOT_ADDRESS) != self._announced_root:
+            self._load(is_other_file=False)
+            return True
+        self.check_size(self.read_u64(hdf5.EOF_ADDRESS) or hdf5.UNDEFINED)
+        changed = [self._show_length(table) for table in self._tables.values()]
+        return any(changed)
 
     def _open(self) -> None:
         refuse_special(self.path)
@@ -216,30 +245,36 @@ class Reader:
             status = os.fstat(self.descriptor)
             self._identity = (status.st_dev, status.st_ino)
             self._load(is_other_file=True)
+            self.n_opened += 1
         except BaseException:
             self.close()
             raise
 
-    def _reopen(self) -> None:
-        """Open the file that has replaced this one, after a compaction or a merge."""
-        before = self.descriptor
+    def _reopen(self, how: str) -> None:
+        """Open what is at the path now: a compaction or a merge, or another file's bytes.
+
+        Where that cannot be read, this file is kept, and the next refresh tries again.
+        """
+        before = self.descriptor, self._identity, self._mapping, self._structure
         try:
             self._open()
-        except UnreadableDictionary as error:
-            self.descriptor = before
-            raise DictionaryChanged(
-                f"{self.path} was replaced by a file that is not a dictionary"
-            ) from error
-        os.close(before)
+        except BaseException as error:
+            self.descriptor, self._identity, self._mapping, self._structure = before
+            if isinstance(error, UnreadableDictionary):
+                raise DictionaryChanged(
+                    f"{self.path} was {how}, and is not a whole dictionary now: {error.message}"
+                ) from error
+            raise
+        os.close(before[0])
 
     def _load(self, *, is_other_file: bool) -> None:
         """Read the structure; the root address first, so that the map covers its whole tree."""
         root = self.read_u64(hdf5.ROOT_ADDRESS)
         if is_other_file or not self._still_covers(self._mapping):
             self._mapping = FileMap(self.descriptor, self.path)
-        self._structure = Structure(self._mapping.buffer, str(self.path))
-        self._root = find_root(self._structure, str(self.path))
-        self._names = None
+        structure = Structure(self._mapping.buffer, str(self.path))
+        self._root = find_root(structure, str(self.path))
+        self._structure, self._names = structure, None
         self._announced_root = root
         if is_other_file:
             former, self._tables = self._tables, {}

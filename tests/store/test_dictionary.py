@@ -6,6 +6,7 @@ import gc
 import hashlib
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -311,6 +312,86 @@ def test_a_replaced_file_is_opened_anew_and_a_truncated_one_refused(
         path.unlink()
         with pytest.raises(DictionaryChanged, match="gone"):
             reader.refresh()
+
+
+@pytest.mark.parametrize("kind", ["another", "a twin", "earlier", "later"])
+def test_a_file_written_over_in_place_is_opened_anew(path: Path, tmp_path: Path, kind: str) -> None:
+    """As cp does it: the same file, emptied and filled. No vector is one of the other file's."""
+    copy = tmp_path / "copy.h5"
+    before, after = write_file_and_copy(path, copy, kind)
+    with Reader(path) as reader:
+        assert (reader.table("embeddings/a").find(keys_of(before)) >= 0).all()
+        assert not reader.refresh()
+        with path.open("r+b") as file:
+            file.truncate(0)
+            file.write(copy.read_bytes()[:5000])
+            file.flush()
+            for _ in range(2):
+                with pytest.raises(DictionaryChanged, match=str(path)):
+                    reader.refresh()
+            file.write(copy.read_bytes()[5000:])
+        assert reader.refresh()
+        assert not reader.refresh()
+        table = reader.table("embeddings/a")
+        assert table.n_rows == len(after)
+        found, is_there = table.look_up("vectors", keys_of([*after, "not there"]))
+        assert is_there.tolist() == [True] * len(after) + [False]
+        assert np.array_equal(found[:-1], vectors_of(after))
+
+
+def write_file_and_copy(path: Path, copy: Path, kind: str) -> tuple[list[str], list[str]]:
+    """The texts of each; a twin has the places of the other, with other texts there."""
+    mine, many = ["a", "b", "c"], [f"{n}" for n in range(5000)]
+    with Writer.open(path) as writer:
+        append_vectors(writer, mine)
+    if kind in {"another", "a twin"}:
+        other = ["c", "a", "d", *(many if kind == "another" else [])]
+        with Writer.open(copy) as writer:
+            append_vectors(writer, other)
+        return mine, other
+    shutil.copyfile(path, copy)
+    with Writer.open(path if kind == "earlier" else copy) as writer:
+        append_vectors(writer, many)
+    return ([*mine, *many], mine) if kind == "earlier" else (mine, [*mine, *many])
+
+
+def test_rows_of_a_file_that_was_written_over_are_void_or_refused(
+    path: Path, tmp_path: Path
+) -> None:
+    twin = tmp_path / "twin.h5"
+    for target, texts in ((path, ["a", "b"]), (twin, ["b", "a"])):
+        with Writer.open(target) as writer:
+            append_vectors(writer, texts)
+    with Reader(path) as reader:
+        table = reader.table("embeddings/a")
+        row = table.find_one(key_of("a"))
+        shutil.copyfile(twin, path)
+        with pytest.raises(DictionaryError):
+            table.gather("vectors", [row])
+        assert reader.refresh()
+        with pytest.raises(DictionaryChanged, match="row numbers of table embeddings/a are void"):
+            table.gather("vectors", [row])
+
+
+def test_a_file_that_is_copied_to_the_path_is_opened_once_it_is_whole(
+    path: Path, tmp_path: Path
+) -> None:
+    """The file that was there goes on being read; it was read for ever."""
+    other = tmp_path / "other.h5"
+    for target, texts in ((path, ["a"]), (other, ["b"])):
+        with Writer.open(target) as writer:
+            append_vectors(writer, texts)
+    with Reader(path) as reader:
+        table = reader.table("embeddings/a")
+        path.unlink()
+        for n_bytes in (0, 5000):
+            path.write_bytes(other.read_bytes()[:n_bytes])
+            with pytest.raises(DictionaryChanged, match="was replaced, and is not a whole"):
+                reader.refresh()
+            assert table.find_one(key_of("a")) == 0
+        shutil.copyfile(other, path)
+        assert reader.refresh()
+        assert reader.table("embeddings/a").find_one(key_of("b")) == 0
 
 
 def test_a_look_up_beside_the_refresh_of_another_thread_is_in_no_other_file(

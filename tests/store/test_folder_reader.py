@@ -203,6 +203,27 @@ def test_a_replaced_file_makes_row_numbers_void_until_the_table_is_taken_again(
         assert (again.find(keys_of(TEXT)) >= 0).all()
 
 
+def test_a_file_written_over_in_place_makes_row_numbers_void(
+    layout: FolderLayout, tmp_path: Path
+) -> None:
+    """As cp does it. The other file has the same keys in another order."""
+    mine = [text for text in TEXT if shard_of(keys_of([text]), BITS) == 1]
+    with Writer.open(tmp_path / "other.h5") as writer:
+        rows = {"keys": keys_of(mine[::-1]), "vectors": vectors_of(mine[::-1])}
+        writer.table("embeddings/a", VECTORS).append(rows)
+    with FolderReader(layout.path) as reader:
+        table = reader.table("embeddings/a")
+        row = table.find(keys_of(mine[:1]))
+        assert np.array_equal(table.gather("vectors", row), vectors_of(mine[:1]))
+        shutil.copyfile(tmp_path / "other.h5", layout.shard_file(1))
+        assert reader.refresh()
+        with pytest.raises(DictionaryChanged, match="void"):
+            table.gather("vectors", row)
+        found, is_there = reader.table("embeddings/a").look_up("vectors", keys_of(TEXT))
+        assert is_there.all()
+        assert np.array_equal(found, vectors_of(TEXT))
+
+
 def test_a_file_that_goes_before_it_was_opened_is_named(layout: FolderLayout) -> None:
     with FolderReader(layout.path) as reader:
         layout.shard_file(6).unlink()
