@@ -14,7 +14,6 @@ import numpy as np
 from featpipe.cache import tables
 from featpipe.cache.derived import complete
 from featpipe.settings import LEVELS
-from featpipe.store import Writer
 from featpipe.store.repair import Repair, repair_dictionary
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.store import TableWriter
+    from featpipe.store import TableWriter, Writer
     from featpipe.store.row_source import RowSource
 
     Rows = NDArray[np.int64]
@@ -33,14 +32,20 @@ _UNITS, _VOCABULARY = "/units", "/vocabulary"
 
 def repair_cache(path: str | Path, *, before_loss: Callable[[], None] = lambda: None) -> Repair:
     """As :func:`featpipe.store.repair.repair_dictionary`, for a cache."""
-    repaired = repair_dictionary(
-        path, order=_order, select=_Dependents().select, before_loss=before_loss
-    )
-    if repaired.kept_as is None:
-        return repaired
-    with Writer.open(path) as writer:
+    n_places = 0
+
+    def complete_rows(writer: Writer) -> None:
+        nonlocal n_places
         complete(writer)
         n_places = writer.table(tables.PLACES, tables.places_spec()).n_rows
+
+    repaired = repair_dictionary(
+        path,
+        order=_order,
+        select=_Dependents().select,
+        complete=complete_rows,
+        before_loss=before_loss,
+    )
     # The index of places was made anew, whole.
     return replace(
         repaired,

@@ -47,6 +47,22 @@ def map_file(
     return mapped
 
 
+def map_padded(descriptor: int, n_bytes: int) -> mmap.mmap:
+    """A whole file in memory, with zeros after its end: ``n_bytes``, which is not less than it has.
+
+    Writable, without effect on the file. Linux alone.
+
+    Raises:
+        OSError: no memory for the map.
+    """
+    protection = mmap.PROT_READ | mmap.PROT_WRITE
+    mapped = _reserve(n_bytes, protection, 0)
+    held, flags = os.fstat(descriptor).st_size, mmap.MAP_PRIVATE | _MAP_FIXED
+    if _map(_address_of(mapped), held, protection, flags, descriptor, 0) == _MAP_FAILED:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return mapped
+
+
 def _reserve(n_bytes: int, protection: int, offset: int) -> mmap.mmap:
     """Anonymous memory to map a file over, where its large pages can be mapped if possible.
 

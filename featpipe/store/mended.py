@@ -8,14 +8,15 @@ groups, since each names its path and its generation: of several copies the late
 
 from __future__ import annotations
 
-import mmap
 import os
 from functools import partial
 from typing import TYPE_CHECKING
 
 from featpipe.errors import DictionaryError, UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
+from featpipe.store.bus_guard import GuardedRange
 from featpipe.store.hdf5_parse import Structure
+from featpipe.store.mapping import map_padded
 from featpipe.store.schema import PATH_ATTRIBUTE, STRUCTURE_ATTRIBUTE, datasets_of
 from featpipe.store.structure import (
     covered_links,
@@ -46,24 +47,31 @@ _MAX_NODES = 64
 
 
 class PrivateMap(FileMap):
-    """The file in memory, writable without effect on the file."""
+    """The file in memory, writable without effect on the file; zeros follow, up to ``n_bytes``."""
 
-    def __init__(self, descriptor: int, path: Path) -> None:
+    def __init__(self, descriptor: int, path: Path, n_bytes: int) -> None:
         self.size = os.fstat(descriptor).st_size
         if not self.size:
             raise UnreadableDictionary(
                 f"{path} is empty: nothing of it can be saved", hint="remove it, and build it again"
             )
-        protection = mmap.PROT_READ | mmap.PROT_WRITE
-        self.bytes = mmap.mmap(descriptor, self.size, mmap.MAP_PRIVATE, protection)
+        self.size = max(self.size, n_bytes)
+        self.bytes = map_padded(descriptor, self.size)
         self.buffer = memoryview(self.bytes)
+        self.guard = GuardedRange(self.bytes, descriptor)
 
 
 class MendedFile:
-    """The tables of a damaged file; ``problems`` says what could not be read."""
+    """The tables of a damaged file; ``problems`` says what could not be read.
 
-    def __init__(self, descriptor: int, path: Path) -> None:
-        self.mapping = PrivateMap(descriptor, path)
+    Args:
+        descriptor: of the file, open for as long as this is used.
+        path: of it.
+        n_bytes: that it had before it was cut short; what is missing reads as zeros.
+    """
+
+    def __init__(self, descriptor: int, path: Path, n_bytes: int = 0) -> None:
+        self.mapping = PrivateMap(descriptor, path, n_bytes)
         self.name = str(path)
         self.problems: list[str] = []
         self.n_mended = 0

@@ -12,8 +12,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from shutil import copyfile
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from featpipe.atomic_write import Access
 from featpipe.errors import UnreadableDictionary, WriteFailed
 from featpipe.store import hdf5_format as hdf5
 from featpipe.store.disk import Disk, writing
+from featpipe.store.folder_layout import cache_of
 from featpipe.store.lock import lock_for_writing, refuse_special, unlock
 from featpipe.store.mended import MendedFile
 from featpipe.store.row_source import RowSource
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.int64]
 
-#: Rows read at a time, and the furthest that a file cut short is filled up with zeros.
+#: Rows read at a time, and the furthest that zeros follow a file that was cut short.
 _BLOCK = 2048
 _MOST_TIMES_LONGER = 64
 
@@ -87,21 +87,23 @@ def keep_all(source: RowSource, rows: Rows, written: Mapping[str, TableWriter]) 
     return rows
 
 
-def repair_dictionary(
+def repair_dictionary(  # noqa: PLR0913 - each is a step of the repair
     path: str | Path,
     *,
     order: Callable[[str], int] = lambda _: 0,
     select: Select = keep_all,
     disk: Disk | None = None,
     asks_libhdf5: bool = True,
+    complete: Callable[[Writer], None] = lambda _: None,
     before_loss: Callable[[], None] = lambda: None,
 ) -> Repair:
     """Put a file of the sound rows in the place of ``path``; a good file is left as it is.
 
     ``order(name)`` sorts tables, and ``select`` may drop rows that depend on lost ones of earlier
-    tables; ``asks_libhdf5`` is as for verify_dictionary. ``before_loss`` is called before a file
-    that lacks rows takes the place. Raises DictionaryLocked, WriteFailed, and
-    UnreadableDictionary when nothing can be saved; the file stays as it is then.
+    tables; ``asks_libhdf5`` is as for verify_dictionary. ``complete`` may add to the new file, and
+    ``before_loss`` is called before a file that lacks rows takes the place. Raises
+    DictionaryLocked, WriteFailed, and UnreadableDictionary when nothing can be saved; the file
+    stays as it is then.
     """
     path = Path(os.path.realpath(path))
     refuse_special(path)
@@ -117,11 +119,19 @@ def repair_dictionary(
         try:
             if verify_dictionary(path, is_deep=True, asks_libhdf5=asks_libhdf5).is_good:
                 return Repair(path)
-            return _Repairing(path, descriptor, disk or Disk()).run(order, select, before_loss)
+            steps = _Steps(order, select, complete, before_loss)
+            return _Repairing(path, descriptor, disk or Disk()).run(steps)
         finally:
             unlock(descriptor, path)
     finally:
         os.close(descriptor)
+
+
+class _Steps(NamedTuple):
+    order: Callable[[str], int]
+    select: Select
+    complete: Callable[[Writer], None]
+    before_loss: Callable[[], None]
 
 
 class _Repairing:
@@ -132,42 +142,58 @@ class _Repairing:
         self.descriptor = descriptor
         self.disk = disk
         self.aside = path.with_name(f".{path.name}.repair")
-        self.filled = path.with_name(f".{path.name}.filled")
 
-    def run(
-        self,
-        order: Callable[[str], int],
-        select: Select,
-        before_loss: Callable[[], None],
-    ) -> Repair:
+    def run(self, steps: _Steps) -> Repair:
         try:
             sources, problems = self._sources()
             if not sources:
                 what = "; ".join(problems) or "no tables"
                 raise UnreadableDictionary(f"nothing can be saved from {self.path}: {what}")
-            sources.sort(key=lambda source: order(source.name))
-            with writing(self.path):
-                self.aside.unlink(missing_ok=True)
-                access = Access.of(self.path)
-            written: dict[str, TableWriter] = {}
-            with Writer.open(self.aside, disk=self.disk, access=access) as writer:
-                tables = []
-                for source in sources:
-                    written[source.name] = writer.table(source.name, source.spec)
-                    tables.append(_copy(source, written, select))
-                    writer.commit()
+            sources.sort(key=lambda source: steps.order(source.name))
+            tables = self._write_aside(sources, steps)
             if problems or any(table.dropped or table.n_dependent for table in tables):
-                before_loss()
+                steps.before_loss()
             with writing(self.path):
                 kept_as = self._replace()
+        except WriteFailed as error:
+            raise self._failed(error) from error.__cause__
         finally:
-            for file in (self.aside, self.filled):
-                with suppress(OSError):
-                    file.unlink(missing_ok=True)
+            with suppress(OSError):
+                self.aside.unlink(missing_ok=True)
         return Repair(self.path, kept_as, tuple(tables), tuple(problems))
 
+    def _failed(self, error: WriteFailed) -> WriteFailed:
+        """The same, naming the cache and not the file beside it."""
+        if not self._is_in_place():  # the new file is, and its name could not be made durable
+            return error
+        n_bytes = max(os.fstat(self.descriptor).st_size, self._whole_length())
+        cache = cache_of(self.path)
+        return WriteFailed(
+            f"{self.path} was not repaired, and is as it was: {error.message}",
+            hint=f"a repair writes a second file of up to {-(-n_bytes // 2**20):,} MiB beside it;"
+            f" make room for it, then featpipe repair {cache}",
+        )
+
+    def _is_in_place(self) -> bool:
+        """Whether the damaged file still has the name."""
+        return self.path.exists() and os.path.samestat(self.path.stat(), os.fstat(self.descriptor))
+
+    def _write_aside(self, sources: list[RowSource], steps: _Steps) -> list[TableRepair]:
+        with writing(self.path):
+            self.aside.unlink(missing_ok=True)
+            access = Access.of(self.path)
+        written: dict[str, TableWriter] = {}
+        tables = []
+        with Writer.open(self.aside, disk=self.disk, access=access) as writer:
+            for source in sources:
+                written[source.name] = writer.table(source.name, source.spec)
+                tables.append(_copy(source, written, steps.select))
+                writer.commit()
+            steps.complete(writer)
+        return tables
+
     def _sources(self) -> tuple[list[RowSource], list[str]]:
-        mended = MendedFile(self._whole_length(), self.path)
+        mended = MendedFile(self.descriptor, self.path, self._whole_length())
         views = mended.tables()
         if views:
             return [RowSource.of(view) for view in views], mended.problems
@@ -176,15 +202,10 @@ class _Repairing:
         return read_through_libhdf5(self.path), mended.problems
 
     def _whole_length(self) -> int:
-        """A descriptor of the file, or of a copy filled up with zeros when it was cut short."""
+        """The bytes that the file had before it was cut short; 0 where it does not say so."""
         size = os.fstat(self.descriptor).st_size
         announced = int.from_bytes(os.pread(self.descriptor, 8, hdf5.EOF_ADDRESS), "little")
-        if not size < announced <= _MOST_TIMES_LONGER * (size + (64 << 20)):
-            return self.descriptor
-        with writing(self.filled):
-            copyfile(self.path, self.filled)
-            os.truncate(self.filled, announced)
-            return os.open(self.filled, os.O_RDWR | os.O_CLOEXEC)
+        return announced if size < announced <= _MOST_TIMES_LONGER * (size + (64 << 20)) else 0
 
     def _replace(self) -> Path:
         number = 0
@@ -199,7 +220,14 @@ class _Repairing:
             except OSError:  # a file system without hard links
                 self.disk.replace(self.path, kept_as)
             break
-        self.disk.replace(self.aside, self.path)
+        try:
+            self.disk.replace(self.aside, self.path)
+        except OSError:
+            if self._is_in_place():
+                kept_as.unlink()
+            else:
+                self.disk.replace(kept_as, self.path)
+            raise
         self.disk.sync_directory(self.path.parent)
         return kept_as
 

@@ -5,21 +5,26 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import shutil
 import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from flipped_bits import flip, offset_of
+from flipped_bits import damage, flip, offset_of
 
-from featpipe.errors import DamagedRows, DictionaryError, UnreadableDictionary
+from featpipe.errors import DamagedRows, DictionaryError, UnreadableDictionary, WriteFailed
 from featpipe.store import Reader, Writer, keys_of
 from featpipe.store import hdf5_format as hdf5
 from featpipe.store.repair import repair_dictionary
 from featpipe.store.verify import verify_dictionary
+from tests.store.crashing_disk import CountingDisk, FailingDisk
 from tests.store.damage import (
     N_ROWS,
     STATES,
@@ -176,6 +181,82 @@ def test_a_file_with_nothing_to_save_stays_as_it_is(path: Path) -> None:
         repair_dictionary(path)
     assert path.stat().st_size == 9008
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_repair_that_the_disk_refuses_at_any_call_loses_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, has_links: bool
+) -> None:
+    """The file is as it was, or repaired; nothing is left beside it, and the same call goes on."""
+    if not has_links:
+        monkeypatch.setattr(os, "link", refuse_link)
+    write_victim(folder / "whole.h5", "closed")
+    damage(folder / "whole.h5", "texts", "text", 9)
+    damaged = (folder / "whole.h5").read_bytes()
+    counting = CountingDisk()
+    shutil.copy(folder / "whole.h5", folder / "count.h5")
+    repair_dictionary(folder / "count.h5", disk=counting, asks_libhdf5=False)
+    last = counting.n_points
+    for point in [*range(1, last - 4, 9), *range(last - 4, last + 1)]:
+        path = folder / f"{point}" / "d.h5"
+        path.parent.mkdir()
+        path.write_bytes(damaged)
+        with pytest.raises(WriteFailed, match=str(path)) as failed:
+            repair_dictionary(path, disk=FailingDisk(errno.ENOSPC, point), asks_libhdf5=False)
+        assert failed.value.hint
+        if path.read_bytes() == damaged:
+            assert [file.name for file in path.parent.iterdir()] == ["d.h5"]
+        repair_dictionary(path, asks_libhdf5=False)
+        assert len(content_of(path)["texts"]) == N_ROWS - 1
+        assert path.with_name("d.h5.damaged").read_bytes() == damaged
+        shutil.rmtree(path.parent)
+
+
+def refuse_link(*_: object) -> None:
+    """As a file system without hard links."""
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a file system")
+@pytest.mark.parametrize("state", STATES)
+def test_a_repair_on_a_full_file_system_says_what_it_needs(tmp_path: Path, state: str) -> None:
+    """Reading a hole there ends a process, and a file that was cut short is read with its end."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(tmp_path)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    path, rest = tmp_path / "d.h5", tmp_path / "rest"
+    try:
+        write_victim(path, state)
+        damage(path, "texts", "text", 9)
+        if state == "closed":
+            os.truncate(path, path.stat().st_size * 2 // 3)
+        damaged = path.read_bytes()
+        for n_left in (0, 1, 4):
+            fill(rest, n_left)
+            failed = subprocess.run(
+                [sys.executable, "-m", "featpipe", "repair", path],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert failed.returncode == 3, failed.stderr
+            assert f"{path} was not repaired, and is as it was" in failed.stderr
+            assert f"make room for it, then featpipe repair {path}" in failed.stderr
+            assert path.read_bytes() == damaged
+            assert sorted(file.name for file in tmp_path.iterdir()) == ["d.h5", "rest"]
+            rest.unlink()
+        repair_dictionary(path, asks_libhdf5=False)
+        assert verify_dictionary(path, is_deep=True, asks_libhdf5=False).is_good
+    finally:
+        subprocess.run(["umount", "-l", tmp_path], check=True)
+
+
+def fill(path: Path, n_left: int) -> None:
+    """Fill the file system with a file, but for some pages."""
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    os.truncate(path, path.stat().st_size - n_left * 4096)
 
 
 @pytest.mark.skipif(shutil.which("h5repack") is None, reason="needs h5repack")
