@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from featpipe.store.checksum import AnyArray
     from featpipe.store.reader import Reader
-    from featpipe.store.table_reader import StoredType, TableReader
+    from featpipe.store.snapshot import StoredType
+    from featpipe.store.table_reader import TableReader
 
 
 #: Rows of a ragged column whose values are read at a time.

@@ -20,7 +20,8 @@ from weakref import ref
 from featpipe.errors import DictionaryChanged, DictionaryError, UnknownSpace, UnreadableDictionary
 from featpipe.fork_lock import make_rlock
 from featpipe.store.folder_layout import PARTS, SHARDS, FolderLayout
-from featpipe.store.folder_table import FolderTable, Route
+from featpipe.store.folder_members import Route
+from featpipe.store.folder_table import FolderTable
 from featpipe.store.folder_terms import FolderTerms, FolderVocabulary
 from featpipe.store.open_files import OPEN_FILES
 from featpipe.store.reader import Reader

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,20 @@ class Segments:
                 strict=True,
             )
         )
+
+    def parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
+        """(file, first row, one past the last, number of the first) of rows start:stop."""
+        at = bisect_right(self.start_list, start) - 1
+        while start < stop:
+            end = min(stop, self.start_list[at + 1])
+            first = int(self.firsts[at]) + start - self.start_list[at]
+            yield int(self.files[at]), first, first + end - start, start
+            start, at = end, at + 1
+
+    def locate_one(self, row: int) -> tuple[int, int]:
+        """The file of one row, and its number there."""
+        at = bisect_right(self.start_list, row) - 1
+        return int(self.files[at]), row - self.start_list[at] + int(self.firsts[at])
 
     def locate(self, rows: Rows) -> tuple[Rows, Rows]:
         """The file of each row, and its number there."""

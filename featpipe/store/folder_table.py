@@ -8,66 +8,36 @@ no others, row numbers need all.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.errors import DictionaryChanged, DictionaryError, UnreadableDictionary
+from featpipe.errors import DictionaryError
 from featpipe.fork_lock import make_lock
-from featpipe.store.folder_layout import shard_of, shard_of_one
+from featpipe.store.folder_members import MemberTables
 from featpipe.store.folder_rows import Segments, cut_runs, grouped, in_order
 from featpipe.store.keys import KEY_BYTES
-from featpipe.store.schema import BFLOAT16, END_SUFFIX, KEYS, Ragged, from_bfloat16
+from featpipe.store.schema import END_SUFFIX, KEYS, Ragged, from_bfloat16
 from featpipe.store.shard_lookup import ShardLookup
+from featpipe.store.snapshot import check_range, row_numbers
 from featpipe.store.table_reader import TableReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from featpipe.store.checksum import AnyArray
-    from featpipe.store.reader import Reader
+    from featpipe.store.folder_members import MemberFiles, Route
     from featpipe.store.schema import TableSpec
-    from featpipe.store.table_reader import Snapshot, StoredType
+    from featpipe.store.snapshot import Snapshot, StoredType
 
     Rows = NDArray[np.int64]
 
 
 #: From so many keys, the files of all shards are looked into at once.
 _MANY = 8
-
-
-class MemberFiles(Protocol):
-    """The files of a folder, as its tables use them."""
-
-    path: Path
-    checks_rows: bool
-
-    def member(self, number: int) -> Reader:
-        """The reader of the file of this number."""
-
-    def member_table(self, number: int, name: str) -> TableReader | None:
-        """The table in the file of this number; None where the file has none of this name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Where a table's rows may lie.
-
-    Attributes:
-        files: numbers of the files, in the order of their rows.
-        by_shard: of these, by shard, in the order of publication; None: a key may be in any file.
-        bits: of the shards.
-    """
-
-    files: tuple[int, ...]
-    by_shard: Mapping[int, tuple[int, ...]] | None = None
-    bits: int = 0
 
 
 class FolderTable(TableReader):
@@ -85,11 +55,9 @@ class FolderTable(TableReader):
         self._folder = folder
         self._name = name
         self._spec = spec
-        self._route = route
+        self._members = MemberTables(folder, name, spec, route)
         self._segments: Segments | None = None
         self._lock = make_lock()
-        self._is_retired = False
-        self._compared: set[int] = set()  #: files whose schema was compared
         #: By column, for the route that they were made for.
         self._lookups: dict[str, tuple[Route, ShardLookup]] = {}
         self._lookup_lock = make_lock()
@@ -117,17 +85,17 @@ class FolderTable(TableReader):
     @property
     def row_bytes(self) -> int:
         """Bytes of one row, without the values of ragged columns."""
-        return self._any_member().row_bytes
+        return self._members.any().row_bytes
 
     @property
     def fixed_columns(self) -> dict[str, StoredType]:
         """Types and shapes of the columns with one entry per row, the store's own among them."""
-        return self._any_member().fixed_columns
+        return self._members.any().fixed_columns
 
     @property
     def value_columns(self) -> dict[str, StoredType]:
         """Types and shapes of the values of ragged columns."""
-        return self._any_member().value_columns
+        return self._members.any().value_columns
 
     def __len__(self) -> int:
         return self.n_rows
@@ -138,7 +106,7 @@ class FolderTable(TableReader):
         """Rows of start:stop whose bytes are not those that were written."""
         found = [np.zeros(0, np.int64)]
         for number, first, last, at in self._runs(start, stop):
-            found.append(self._member(number).bad_rows(first, last) + (at - first))
+            found.append(self._members.table(number).bad_rows(first, last) + (at - first))
         return np.concatenate(found)
 
     def column(self, name: str) -> AnyArray:
@@ -150,7 +118,7 @@ class FolderTable(TableReader):
         is_end = name in self._offsets
         n_values = 0
         for number, first, last, _ in self._runs(0, self.n_rows):
-            member = self._member(number)
+            member = self._members.table(number)
             before = int(member.slice(name, first - 1, first)[0]) if is_end and first else 0
             whole = (first, last) == (0, member.n_rows)
             for block in member.blocks(name) if whole else (member.slice(name, first, last),):
@@ -166,12 +134,12 @@ class FolderTable(TableReader):
         for name in names:
             self._refuse_offsets(name)
         parts = [
-            self._member(number).slices(names, first, last)
+            self._members.table(number).slices(names, first, last)
             for number, first, last, _ in self._runs(start, stop)
         ]
         if len(parts) == 1:
             return parts[0]
-        parts = parts or [self._any_member().slices(names, 0, 0)]
+        parts = parts or [self._members.any().slices(names, 0, 0)]
         return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
     def gather(
@@ -203,21 +171,21 @@ class FolderTable(TableReader):
         self._refuse_offsets(name)
         wanted = self._checked_rows(rows)
         for number, at, own in self._by_file(wanted):
-            some = read(self._member(number), own)
+            some = read(self._members.table(number), own)
             if out is None:
                 out = np.empty((len(wanted), *some.shape[1:]), some.dtype)
             out[at] = some
-        return read(self._any_member(), wanted) if out is None else out
+        return read(self._members.any(), wanted) if out is None else out
 
     def row(self, name: str, row: int) -> AnyArray:
         """One row of a column as a read-only view."""
         number, own = self._locate_one(row)
-        return self._member(number).row(name, own)
+        return self._members.table(number).row(name, own)
 
     def ragged(self, name: str, row: int) -> AnyArray:
         """The values of one row of a ragged column, a view when they lie in one chunk."""
         number, own = self._locate_one(row)
-        return self._member(number).ragged(name, own)
+        return self._members.table(number).ragged(name, own)
 
     def ragged_many(self, name: str, rows: ArrayLike) -> tuple[AnyArray, Rows]:
         """The concatenated values of these rows, and the length of each."""
@@ -226,19 +194,19 @@ class FolderTable(TableReader):
             (at, *self._values_in(number, name, own)) for number, at, own in self._by_file(wanted)
         ]
         if not found:
-            return self._any_member().ragged_many(name, wanted)
+            return self._members.any().ragged_many(name, wanted)
         values = np.concatenate([some for _, some, _ in found])
         lengths = np.concatenate([own for _, _, own in found])
         return in_order(np.concatenate([at for at, _, _ in found]), values, lengths)
 
     def _values_in(self, number: int, name: str, rows: Rows) -> tuple[AnyArray, Rows]:
         """The values of some rows of one file."""
-        return self._member(number).ragged_many(name, rows)
+        return self._members.table(number).ragged_many(name, rows)
 
     def n_values(self, name: str) -> int:
         """The number of values of a ragged column, over all rows."""
         files = sorted({number for number, *_ in self._runs(0, self.n_rows)})
-        return sum(self._member(number).n_values(name) for number in files)
+        return sum(self._members.table(number).n_values(name) for number in files)
 
     # ---- keys
 
@@ -258,25 +226,25 @@ class FolderTable(TableReader):
             found[is_there] = segments.numbers_of(files, seen.rows[is_there])
             left = np.flatnonzero(seen.is_open)
         rows = found[left]
-        for number, at in self._places_of(keys[left], rows):
-            own = self._member(number).find(keys[left[at]])
+        for number, at in self._members.of_keys(keys[left], rows):
+            own = self._members.table(number).find(keys[left[at]])
             is_there = own >= 0
             rows[at[is_there]] = segments.numbers(number, own[is_there])
         found[left] = rows
         return found
 
     def _is_for_all_at_once(self, keys: NDArray[np.uint8]) -> bool:
-        return self._spec.keyed and self._route.by_shard is not None and len(keys) >= _MANY
+        return self._spec.keyed and self._members.route.by_shard is not None and len(keys) >= _MANY
 
     @contextmanager
     def _lookup(self, name: str) -> Iterator[ShardLookup]:
         """The look-up in the files of all shards, of the keys and one column."""
-        self._require_valid()
+        self._members.require_valid()
         with self._lookup_lock:
-            route = self._route
+            route = self._members.route
             known = self._lookups.get(name)
             if known is None or known[0] is not route:
-                made = ShardLookup(self._open, route.by_shard or {}, route.bits, name)
+                made = ShardLookup(self._members.open, route.by_shard or {}, route.bits, name)
                 known = self._lookups[name] = route, made
             yield known[1]
 
@@ -290,7 +258,7 @@ class FolderTable(TableReader):
         if found is None:
             return self._look_up_by_file(name, wanted)
         is_there = (seen.files >= 0) & ~seen.is_open
-        if self._is_bfloat16(name):
+        if self._spec.is_bfloat16(name):
             found = from_bfloat16(found)
         left = np.flatnonzero(seen.is_open)
         if len(left):
@@ -301,19 +269,16 @@ class FolderTable(TableReader):
         self, name: str, keys: NDArray[np.uint8]
     ) -> tuple[AnyArray, NDArray[np.bool_]]:
         rows = np.full(len(keys), -1, np.int64)
-        none = self._any_member().look_up(name, keys[:0])[0]
+        none = self._members.any().look_up(name, keys[:0])[0]
         found = np.zeros((len(keys), *none.shape[1:]), none.dtype)
-        for number, at in self._places_of(keys, rows):
-            found[at], is_there = self._member(number).look_up(name, keys[at])
+        for number, at in self._members.of_keys(keys, rows):
+            found[at], is_there = self._members.table(number).look_up(name, keys[at])
             rows[at[is_there]] = number
         return found, rows >= 0
 
-    def _is_bfloat16(self, name: str) -> bool:
-        return any(c.name == name and c.dtype == BFLOAT16 for c in self._spec.columns)
-
     def find_one(self, key: bytes) -> int:
         """The row of one key; -1 when absent."""
-        for number, member in self._members_of(key):
+        for number, member in self._members.of_key(key):
             own = member.find_one(key)
             if own >= 0:
                 return int(self.segments.numbers(number, np.array([own]))[0])
@@ -321,16 +286,16 @@ class FolderTable(TableReader):
 
     def has(self, key: bytes) -> bool:
         """Whether there is a row of this key."""
-        return any(member.find_one(key) >= 0 for _, member in self._members_of(key))
+        return any(member.find_one(key) >= 0 for _, member in self._members.of_key(key))
 
     def get(self, name: str, key: bytes) -> AnyArray | None:
         """One key's row of a column, a read-only view; None when absent."""
-        found = (member.get(name, key) for _, member in self._members_of(key))
+        found = (member.get(name, key) for _, member in self._members.of_key(key))
         return next((row for row in found if row is not None), None)
 
     def ragged_of(self, name: str, key: bytes) -> AnyArray | None:
         """One key's values of a ragged column, as :meth:`ragged`; None when absent."""
-        for number, member in self._members_of(key):
+        for number, member in self._members.of_key(key):
             row = member.find_one(key)
             if row >= 0:
                 return self._values_in(number, name, np.array([row]))[0]
@@ -338,14 +303,14 @@ class FolderTable(TableReader):
 
     def has_whole_index(self) -> bool:
         """Whether the index in each file holds every row that it claims to hold."""
-        return all(self._member(number).has_whole_index() for number in self.segments.known)
+        return all(self._members.table(number).has_whole_index() for number in self.segments.known)
 
     # ---- the files
 
     @property
     def segments(self) -> Segments:
         """Where the rows are, as of the last refresh."""
-        self._require_valid()
+        self._members.require_valid()
         with self._lock:
             if self._segments is None:
                 self._segments = self._read_segments(None)
@@ -354,19 +319,19 @@ class FolderTable(TableReader):
     @property
     def files(self) -> tuple[int, ...]:
         """Numbers of the files."""
-        return self._route.files
+        return self._members.route.files
 
     def _read_segments(self, before: Segments | None, changed: Collection[int] = ()) -> Segments:
         runs, known = (before.runs, before.known) if before else ([], {})
         more = []
-        for number in self._route.files:
+        for number in self._members.route.files:
             if before and number not in changed:
                 continue
-            member = self._open(number)
+            member = self._members.open(number)
             first, n_rows = known.get(number, 0), member.n_rows if member else 0
             if n_rows > first:
                 more.append((number, first, n_rows))
-        if self._spec.keyed and self._route.by_shard is None:
+        if self._spec.keyed and self._members.route.by_shard is None:
             more = self._without_doubles(before, more)
         return Segments.of([*runs, *more])
 
@@ -374,9 +339,11 @@ class FolderTable(TableReader):
         self, before: Segments | None, runs: list[tuple[int, int, int]]
     ) -> list[tuple[int, int, int]]:
         """Runs of rows whose keys no earlier row has: two parts may have one document."""
-        if len(self._route.files) < 2 or not runs:
+        if len(self._members.route.files) < 2 or not runs:
             return runs
-        parts = [self._member(number).slice(KEYS, first, stop) for number, first, stop in runs]
+        parts = [
+            self._members.table(number).slice(KEYS, first, stop) for number, first, stop in runs
+        ]
         keys = np.concatenate(parts)
         is_new = np.zeros(len(keys), np.bool_)
         items = np.ascontiguousarray(keys).view(f"V{KEY_BYTES}").reshape(-1)
@@ -392,7 +359,7 @@ class FolderTable(TableReader):
         its files: where it would change, the numbers are void.
         """
         with self._lock:
-            self._route = route
+            self._members.route = route
             if self._segments is not None:
                 after = self._read_segments(self._segments, changed)
                 ranks = {number: rank for rank, number in enumerate(route.files)}
@@ -404,96 +371,17 @@ class FolderTable(TableReader):
 
     def retire(self) -> None:
         """Refuse further calls: row numbers are void."""
-        self._is_retired = True
+        self._members.is_retired = True
 
     def show(self, snapshot: Snapshot) -> None:
         """A file's table is shown anew by its own reader."""
         raise NotImplementedError
 
-    def _require_valid(self) -> None:
-        if self._is_retired:
-            raise DictionaryChanged(
-                f"files of {self._folder.path} were replaced: row numbers of table {self._name}"
-                " are void",
-                hint="take the table from the reader again",
-            )
-
-    def _member(self, number: int) -> TableReader:
-        self._require_valid()
-        member = self._open(number)
-        if member is None:
-            raise DictionaryChanged(f"{self._folder.path} lost a table {self._name}")
-        return member
-
-    def _open(self, number: int) -> TableReader | None:
-        """The table in one file, None where there is none there.
-
-        Raises UnreadableDictionary where its schema is not that of the other files.
-        """
-        member = self._folder.member_table(number, self._name)
-        if member is not None and number not in self._compared:
-            if member.spec != self._spec:
-                raise UnreadableDictionary(
-                    f"{self._folder.member(number).path}: table {self._name} has another schema"
-                    " than in the other files of the cache",
-                    hint="move the file out of the folder; it is of another cache",
-                )
-            self._compared.add(number)
-        return member
-
-    def _any_member(self) -> TableReader:
-        for number in self._route.files:
-            member = self._open(number)
-            if member is not None:
-                return member
-        raise DictionaryChanged(f"{self._folder.path} lost its tables {self._name}")
-
-    def _members_of(self, key: bytes) -> Iterator[tuple[int, TableReader]]:
-        """The files that may hold a key, one after the other."""
-        self._require_valid()
-        route = self._route
-        files = route.files
-        if route.by_shard is not None:
-            files = route.by_shard.get(shard_of_one(key, route.bits), ())
-        for number in files:
-            member = self._open(number)
-            if member is not None:
-                yield number, member
-
-    def _places_of(self, keys: NDArray[np.uint8], found: Rows) -> Iterator[tuple[int, Rows]]:
-        """(file, places of the keys to look for there), leaving out those that were found before.
-
-        The caller fills ``found`` between two steps.
-        """
-        self._require_valid()
-        route = self._route
-        if not self._spec.keyed:
-            raise DictionaryError(f"table {self._name} has no keys to be found by")
-        if route.by_shard is None:
-            for number in route.files:
-                at = np.flatnonzero(found < 0)
-                if len(at) and self._open(number) is not None:
-                    yield number, at
-            return
-        for shard, at in grouped(shard_of(keys, route.bits)):
-            for number in route.by_shard.get(shard, ()):
-                left = at[found[at] < 0]
-                if len(left) and self._open(number) is not None:
-                    yield number, left
-
     def _runs(self, start: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
-        """(file, first row, one past the last, number of the first) of rows start:stop."""
+        """As `Segments.parts`, of rows that are there."""
         segments = self.segments
-        if not 0 <= start <= stop <= segments.n_rows:
-            raise DictionaryError(
-                f"rows {start}:{stop} of the {segments.n_rows} of table {self._name}"
-            )
-        at = bisect_right(segments.start_list, start) - 1
-        while start < stop:
-            end = min(stop, segments.start_list[at + 1])
-            first = int(segments.firsts[at]) + start - segments.start_list[at]
-            yield int(segments.files[at]), first, first + end - start, start
-            start, at = end, at + 1
+        check_range(start, stop, segments.n_rows, self._name)
+        return segments.parts(start, stop)
 
     def _by_file(self, rows: Rows) -> Iterator[tuple[int, Rows, Rows]]:
         """(file, places in ``rows``, numbers of those rows in the file)."""
@@ -503,23 +391,11 @@ class FolderTable(TableReader):
 
     def _locate_one(self, row: int) -> tuple[int, int]:
         segments = self.segments
-        if not 0 <= row < segments.n_rows:
-            raise DictionaryError(
-                f"rows {row}:{row + 1} of the {segments.n_rows} of table {self._name}"
-            )
-        at = bisect_right(segments.start_list, row) - 1
-        return int(segments.files[at]), row - segments.start_list[at] + int(segments.firsts[at])
+        check_range(row, row + 1, segments.n_rows, self._name)
+        return segments.locate_one(row)
 
     def _checked_rows(self, rows: ArrayLike) -> Rows:
-        wanted = np.asarray(rows)
-        if wanted.size and wanted.dtype.kind not in "iu":
-            raise DictionaryError(f"rows are numbers, not {wanted.dtype}")
-        if wanted.ndim != 1:
-            raise DictionaryError(f"rows are a list of numbers, not of shape {wanted.shape}")
-        n_rows, wanted = self.n_rows, wanted.astype(np.int64)
-        if len(wanted) and not (wanted.min() >= 0 and wanted.max() < n_rows):
-            raise DictionaryError(f"row outside the {n_rows} rows of table {self._name}")
-        return wanted
+        return row_numbers(rows, self.n_rows, self._name)
 
     @property
     def _offsets(self) -> set[str]:

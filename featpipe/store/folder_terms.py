@@ -16,7 +16,7 @@ import numpy as np
 
 from featpipe.errors import UnreadableDictionary
 from featpipe.fork_lock import make_lock
-from featpipe.store.folder_table import FolderTable, MemberFiles, Route
+from featpipe.store.folder_table import FolderTable
 from featpipe.store.schema import CHECKS, END_SUFFIX, KEYS
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from featpipe.store.checksum import AnyArray
+    from featpipe.store.folder_members import MemberFiles, Route
     from featpipe.store.schema import TableSpec
     from featpipe.store.table_reader import TableReader
 
@@ -109,7 +110,7 @@ class FolderVocabulary(FolderTable):
         with self._union_lock:
             if self._union.n_rows != segments.n_rows:
                 runs = super()._runs(self._union.n_rows, segments.n_rows)
-                keys = [self._member(number).slice(KEYS, a, b) for number, a, b, _ in runs]
+                keys = [self._members.table(number).slice(KEYS, a, b) for number, a, b, _ in runs]
                 self._union = self._union.extended(np.concatenate(keys))
             return self._union
 
@@ -132,7 +133,7 @@ class FolderVocabulary(FolderTable):
         """Rows of start:stop whose bytes are not those that were written."""
         found = [np.zeros(0, np.int64)]
         for number, at, own in self._by_file(np.arange(start, stop)):
-            bad = self._member(number).bad_rows(int(own.min()), int(own.max()) + 1)
+            bad = self._members.table(number).bad_rows(int(own.min()), int(own.max()) + 1)
             found.append(at[np.isin(own, bad)] + start)
         return np.sort(np.concatenate(found))
 

@@ -26,9 +26,10 @@ from featpipe.store.canonical import deviations
 from featpipe.store.hdf5_parse import Structure
 from featpipe.store.lock import is_locked, read_owner, refuse_special
 from featpipe.store.schema import datasets_of
+from featpipe.store.snapshot import Snapshot
 from featpipe.store.sound_rows import SETTLED_S
 from featpipe.store.structure import find_root, find_table, row_hash_of, walk_objects
-from featpipe.store.table_reader import Snapshot, TableReader
+from featpipe.store.table_reader import TableReader
 from featpipe.store.table_view import load_table
 from featpipe.store.views import FileMap
 

@@ -167,6 +167,12 @@ class TableSpec:
                 return column
         raise DictionaryError(f"no column {name!r}: there are {[c.name for c in self.columns]}")
 
+    def is_bfloat16(self, name: str) -> bool:
+        """Whether this is a column with one bfloat16 entry, or an array of them, per row."""
+        return any(
+            isinstance(c, Column) and c.name == name and c.dtype == BFLOAT16 for c in self.columns
+        )
+
     def to_json(self) -> str:
         """The schema without the attributes, which are written one by one."""
         columns = [

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.store.checksum import AnyArray
-    from featpipe.store.table_reader import Known, TableReader
+    from featpipe.store.table_index import Known
+    from featpipe.store.table_reader import TableReader
     from featpipe.store.views import ColumnView, FileMap
 
     Numbers = NDArray[np.int64]

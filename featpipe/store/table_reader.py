@@ -2,128 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import SEEK_END, lseek
-from struct import Struct
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.errors import DictionaryChanged, DictionaryError
-from featpipe.fork_lock import make_lock
+from featpipe.errors import DictionaryChanged
 from featpipe.store.hdf5_format import UNDEFINED
-from featpipe.store.index import (
-    MIN_CAPACITY,
-    IndexDamaged,
-    KeyIndex,
-    ReaderIndex,
-    is_near,
-)
+from featpipe.store.index import IndexDamaged, is_near
 from featpipe.store.keys import KEY_BYTES
 from featpipe.store.row_checks import FIXED
-from featpipe.store.schema import BFLOAT16, Column, from_bfloat16
+from featpipe.store.schema import from_bfloat16
+from featpipe.store.snapshot import Snapshot, StoredType, replaced
 from featpipe.store.sound_rows import RowGuard
+from featpipe.store.table_index import Known, TableIndex, head_of, search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
 
-    from featpipe.errors import UnreadableDictionary
     from featpipe.store.checksum import AnyArray
+    from featpipe.store.index import ReaderIndex
     from featpipe.store.schema import TableSpec
+    from featpipe.store.snapshot import OpenFile
     from featpipe.store.sound_rows import SoundRows
-    from featpipe.store.table_view import IndexPlace, TableView
-    from featpipe.store.views import ColumnView, FileMap
-
-head_of = Struct("<Q").unpack_from  #: a key's first eight bytes, which the index probes by
 
 #: Seconds between checks of the file's size in single look-ups, where it is a fifth of their time.
 _CHECK_EVERY_S = 0.001
-
-_SCALAR_KEYS = 48  #: up to so many keys, single probes are faster than numpy
-_LONG = 24  #: values per row from which copying by row is faster than by value
-
-
-class OpenFile(Protocol):
-    """The file of a reader, as its tables use it."""
-
-    path: Path
-    descriptor: int
-    checks_rows: bool
-
-    def documents_of(self, table: str, keys: Sequence[bytes]) -> Sequence[str]:
-        """Documents that rows of these keys belong to, as far as they are known."""
-
-    def held(self) -> AbstractContextManager[None]:
-        """While this is open, no other thread closes the file, or opens the one that replaced it.
-
-        Raises DictionaryError when it is closed.
-        """
-
-    def read_u64(self, address: int) -> int:
-        """Eight bytes of the file as they are now."""
-
-    def check_size(self, reach: int) -> None:
-        """Raises DictionaryChanged when the file is shorter than ``reach``."""
-
-    def damage(self, what: str) -> UnreadableDictionary:
-        """The error for a damaged file."""
-
-
-class StoredType(NamedTuple):
-    """The numpy type of a column's bytes, and the shape of one value."""
-
-    dtype: np.dtype[np.generic]
-    shape: tuple[int, ...]
-
-
-class Known(NamedTuple):
-    """What look-ups in the files of many shards at once need of one of them.
-
-    Attributes:
-        now: the table.
-        key_index: of its rows, or of the first ones; see ``has_recent``.
-        sound: the rows found sound; ``flags`` a byte for each, where there are some.
-        has_unsound: whether keys of damaged rows are in the index.
-        has_recent: whether the file's own index lacks rows.
-    """
-
-    now: Snapshot
-    key_index: KeyIndex
-    sound: SoundRows
-    flags: NDArray[np.bool_] | None
-    has_unsound: bool
-    has_recent: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One table at one time. It is replaced as a whole, so a thread sees the old or the new one."""
-
-    mapping: FileMap
-    view: TableView
-    n_rows: int
-    reach: int
-    keys: ColumnView | None
-    announced: int  #: the length of the leading column
-
-    @classmethod
-    def of(cls, mapping: FileMap, view: TableView) -> Snapshot:
-        """The table with the visible rows of ``view``."""
-        keys = view.keys(mapping) if view.spec.keyed else None
-        announced = view.lengths()[view.leader]
-        return cls(mapping, view, view.n_rows, view.reach, keys, announced)
-
-    @property
-    def key_column(self) -> ColumnView:
-        """The keys as (n, 2) uint64. Raises DictionaryError for a table without keys."""
-        if self.keys is None:
-            raise DictionaryError(f"table {self.view.name} has no keys to be found by")
-        return self.keys
 
 
 class TableReader:
@@ -137,15 +45,9 @@ class TableReader:
     def __init__(self, file: OpenFile, snapshot: Snapshot) -> None:
         self._file = file
         self.now = snapshot
-        self._lock = make_lock()
-        self._index = ReaderIndex(KeyIndex.empty(MIN_CAPACITY))
-        self._index_place: IndexPlace | None = None
-        self._n_mapped = 0  #: rows that the index held when it was mapped
+        self._index = TableIndex(file)
         self._guard = RowGuard(file)
-        self._unsound = np.zeros(0, np.int64)  #: damaged rows among those indexed here
         self._check_at = 0.0
-        self._is_replaced = False
-        self._ready: Snapshot | None = None  #: the snapshot whose rows the index holds
         self._known: Known | None = None
 
     @property
@@ -205,7 +107,7 @@ class TableReader:
         """A whole column as read-only views, one per chunk, without a copy."""
         now = self._checked()
         start = 0
-        for block in self._fixed(now, name).blocks(0, now.n_rows):
+        for block in now.fixed(name).blocks(0, now.n_rows):
             sound = self._guard.sound_rows(now.n_rows)
             self._require_sound(now, np.arange(start, start + len(block)), sound, {name: block})
             start += len(block)
@@ -218,9 +120,9 @@ class TableReader:
     def slices(self, names: Sequence[str], start: int, stop: int) -> list[AnyArray]:
         """As :meth:`slice`, of several columns; the rows are checked once for all of them."""
         now = self._checked()
-        _check_range(now, start, stop)
+        now.check_range(start, stop)
         sound = self._guard.sound_rows(now.n_rows)
-        found = {name: self._fixed(now, name).slice(start, stop) for name in names}
+        found = {name: now.fixed(name).slice(start, stop) for name in names}
         self._require_sound(now, np.arange(start, stop), sound, found)
         return [found[name] for name in names]
 
@@ -238,9 +140,9 @@ class TableReader:
         first is read: many times as fast when they are not in memory, slower when they are.
         """
         now = self._checked()
-        wanted = _rows(now, rows)
-        column = self._fixed(now, name)
-        if _is_bfloat16(now.view.spec, name):
+        wanted = now.row_numbers(rows)
+        column = now.fixed(name)
+        if now.view.spec.is_bfloat16(name):
             widened = from_bfloat16(self._gathered(now, name, wanted, None, is_cold=is_cold))
             if out is None:
                 return widened
@@ -261,7 +163,7 @@ class TableReader:
         *,
         is_cold: bool,
     ) -> AnyArray:
-        column = self._fixed(now, name)
+        column = now.fixed(name)
         if is_cold:
             descriptor, places = self._file.descriptor, column.places(rows)
             with now.mapping.fetching(descriptor, places, column.row_bytes):
@@ -287,11 +189,11 @@ class TableReader:
     def row(self, name: str, row: int) -> AnyArray:
         """One row of a column as a read-only view."""
         now = self._checked()
-        _check_range(now, row, row + 1)
+        now.check_range(row, row + 1)
         return self._row(now, name, row)
 
     def _row(self, now: Snapshot, name: str, row: int) -> AnyArray:
-        found = self._fixed(now, name).row(row)
+        found = now.fixed(name).row(row)
         self._require_whole(now)
         self._guard.require_one(now.view, row, now.n_rows)
         return found
@@ -299,8 +201,8 @@ class TableReader:
     def ragged(self, name: str, row: int) -> AnyArray:
         """The values of one row of a ragged column, a view when they lie in one chunk."""
         now = self._checked()
-        _check_range(now, row, row + 1)
-        values = self._values(now, name)
+        now.check_range(row, row + 1)
+        values = now.values(name)
         self._guard.require_one(now.view, row, now.n_rows, name)
         start, stop = self._bounds(now, name, row, row + 1).tolist()
         found = values.slice(start, stop)
@@ -313,8 +215,8 @@ class TableReader:
         Of consecutive rows the values are a view of the file where they lie in one chunk.
         """
         now = self._checked()
-        wanted = _rows(now, rows)
-        values = self._values(now, name)
+        wanted = now.row_numbers(rows)
+        values = now.values(name)
         self._require_sound(now, wanted, self._guard.sound_rows(now.n_rows), ragged=[name])
         if len(wanted) and (np.diff(wanted) == 1).all():
             ends = self._bounds(now, name, int(wanted[0]), int(wanted[-1]) + 1)
@@ -325,7 +227,7 @@ class TableReader:
         if not is_inside.all():
             raise self._guard.damage(now.view, wanted[~is_inside])
         lengths = stops - starts
-        found = _gather_ranges(values, starts, lengths)
+        found = values.gather_ranges(starts, lengths)
         self._require_whole(now)
         return found, lengths
 
@@ -339,7 +241,7 @@ class TableReader:
     def gather_bits(self, name: str, rows: ArrayLike) -> AnyArray:
         """As :meth:`gather`, with bfloat16 as its 16 bits."""
         now = self._checked()
-        return self._gathered(now, name, _rows(now, rows), None, is_cold=False)
+        return self._gathered(now, name, now.row_numbers(rows), None, is_cold=False)
 
     def _require_sound(
         self,
@@ -378,22 +280,22 @@ class TableReader:
         now = self._checked()
         rows = self._find(now, keys)
         is_there = rows >= 0
-        column = self._fixed(now, name)
+        column = now.fixed(name)
         if is_there.all():
             found = self._gathered(now, name, rows, None, is_cold=False)
         else:
             found = np.zeros((len(rows), *column.shape), column.dtype)
             found[is_there] = self._gathered(now, name, rows[is_there], None, is_cold=False)
-        return from_bfloat16(found) if _is_bfloat16(now.view.spec, name) else found, is_there
+        return from_bfloat16(found) if now.view.spec.is_bfloat16(name) else found, is_there
 
     def _find(self, now: Snapshot, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
         wanted = np.ascontiguousarray(keys, np.uint8).reshape(-1, KEY_BYTES)
-        index = self._ready_index(now)
+        index = self._index.ready(now)
         try:
-            found = _search(index, wanted, now)
+            found = search(index, wanted, now)
         except IndexDamaged:
-            index = self._rebuilt(now)
-            found = _search(index, wanted, now)
+            index = self._index.rebuilt(now)
+            found = search(index, wanted, now)
         self._require_whole(now, index)
         self._require_absent(now, index, wanted[found < 0])
         return found
@@ -401,11 +303,12 @@ class TableReader:
     def find_one(self, key: bytes) -> int:
         """The row of one key; -1 when absent."""
         now = self._checked() if monotonic() > self._check_at else self.now
-        index = self._index if self._ready is now else self._ready_index(now)
+        own = self._index
+        index = own.current if own.of is now else own.ready(now)
         try:
             row = index.find_one(key, head_of(key)[0], now.key_column, now.n_rows)
         except IndexDamaged:
-            index = self._rebuilt(now)
+            index = own.rebuilt(now)
             row = index.find_one(key, head_of(key)[0], now.key_column, now.n_rows)
         self._require_whole(now, index)
         if row < 0:
@@ -418,7 +321,9 @@ class TableReader:
             words = np.ascontiguousarray(keys).view("<u8")
             suspects = index.find_altered(words, now.key_column, now.n_rows)
             self._require_sound(now, suspects, self._guard.sound_rows(now.n_rows))
-            near = [row for row in self._unsound.tolist() if is_near(words, now.key_column, row)]
+            near = [
+                row for row in self._index.unsound.tolist() if is_near(words, now.key_column, row)
+            ]
             if near:
                 raise self._guard.damage(now.view, np.array(near))
 
@@ -439,7 +344,8 @@ class TableReader:
     def known(self) -> Known:
         """What is known of the file; the same object until that changes."""
         now = self.now
-        index = self._index if self._ready is now else self._ready_index(now)
+        own = self._index
+        index = own.current if own.of is now else own.ready(now)
         sound = self._guard.known
         flags, known = sound.flags(FIXED), self._known
         if (
@@ -449,13 +355,13 @@ class TableReader:
             or known.sound is not sound
             or known.flags is not flags
         ):
-            unsound, recent = bool(len(self._unsound)), index.recent is not None
+            unsound, recent = bool(len(own.unsound)), index.recent is not None
             known = self._known = Known(now, index.filed, sound, flags, unsound, recent)
         return known
 
     def is_still(self, known: Known) -> bool:
         """Whether what was read since :meth:`known` are the bytes that were found sound."""
-        if known.now.mapping.guard.is_broken or self._is_replaced:
+        if known.now.mapping.guard.is_broken or self._index.is_retired:
             return False
         guard = known.key_index.guard
         if guard is not None and guard.is_broken:
@@ -472,74 +378,9 @@ class TableReader:
         """Whether rows are checked before they are handed out."""
         return self._file.checks_rows
 
-    def _ready_index(self, now: Snapshot) -> ReaderIndex:
-        """The index with every row of ``now``."""
-        with self._lock:
-            if self._ready is not now:
-                self._index = self._prepared(now)
-                self._index_place = now.view.index
-                self._ready = now
-            return self._index
-
-    def _prepared(self, now: Snapshot) -> ReaderIndex:
-        """The file's index, mapped, and one of the rows that the writer has not indexed yet."""
-        place = now.view.index
-        if place is None and self._index_place is not None:  # damaged since
-            return self._built(now)
-        if place is not None:
-            with self._file.held():
-                if self._is_replaced:  # by another thread's refresh: the place is of the old file
-                    raise self._replaced()
-                n_rows = min(self._file.read_u64(place.count_address), now.n_rows)
-                if place != self._index_place or n_rows > self._n_mapped:
-                    self._index, self._n_mapped = ReaderIndex(self._mapped(place, n_rows)), n_rows
-        return self._extended(self._index, now)
-
-    def _mapped(self, place: IndexPlace, n_rows: int) -> KeyIndex:
-        return KeyIndex.mapped(self._file.descriptor, place.address, place.capacity, n_rows)
-
-    def _extended(self, index: ReaderIndex, now: Snapshot) -> ReaderIndex:
-        noted = index.filed.n_rows if index.recent is None else index.recent.n_rows
-        extended = index.extended(now.key_column, now.n_rows)
-        if extended.recent is None or extended.recent is not index.recent:
-            self._unsound, noted = self._unsound[:0], index.filed.n_rows
-        self._note_unsound(now, noted)
-        return extended
-
-    def _built(self, now: Snapshot) -> ReaderIndex:
-        """An index of all keys as they are stored."""
-        self._n_mapped = now.n_rows
-        return self._extended(ReaderIndex(KeyIndex.empty(MIN_CAPACITY)), now)
-
-    def _note_unsound(self, now: Snapshot, start: int) -> None:
-        """Remember the damaged rows from ``start`` on: the index will have them by a wrong key."""
-        if self._file.checks_rows:
-            rows = np.arange(start, now.n_rows)
-            bad = rows[now.view.checks.are_bad(rows, ())]
-            self._unsound = np.union1d(self._unsound, bad)
-
     def has_whole_index(self) -> bool:
         """Whether the index in the file holds every row that it claims to hold."""
-        now = self._checked()
-        place = now.view.index
-        if place is None:
-            return False
-        n_rows = self._file.read_u64(place.count_address)
-        if n_rows > now.n_rows:
-            return False
-        index = KeyIndex.mapped(self._file.descriptor, place.address, place.capacity, n_rows)
-        try:
-            index.check_whole()
-        except IndexDamaged:
-            return False
-        return True
-
-    def _rebuilt(self, now: Snapshot) -> ReaderIndex:
-        """A private index built from the keys, in place of a damaged one."""
-        with self._lock:
-            self._index = self._built(now)
-            self._ready = now
-            return self._index
+        return self._index.is_whole(self._checked())
 
     # ---- snapshots
 
@@ -551,92 +392,26 @@ class TableReader:
                 return now
         except OSError:
             pass
-        if self._is_replaced:
-            raise self._replaced()
+        if self._index.is_retired:
+            raise replaced(self._file.path, self.name)
         self._file.check_size(now.reach)  # raises the reason
         return now
-
-    def _replaced(self) -> DictionaryChanged:
-        return DictionaryChanged(
-            f"{self._file.path} was replaced: row numbers of table {self.name} are void",
-            hint="take the table from the reader again",
-        )
 
     def retire(self) -> None:
         """Refuse further calls: in the file that now has the path, rows may have other numbers.
 
         A look-up in progress ends in the old file, which is still whole.
         """
-        self._is_replaced = True
+        self._index.is_retired = True
         self.now, self._check_at = replace(self.now, reach=UNDEFINED), 0.0
 
     def show(self, snapshot: Snapshot) -> None:
         """Use this snapshot from now on."""
         self.now = snapshot
 
-    def _fixed(self, now: Snapshot, name: str) -> ColumnView:
-        try:
-            return now.view.fixed[name]
-        except KeyError:
-            raise DictionaryError(
-                f"table {self.name} has no column {name!r}: there are {list(now.view.fixed)}"
-            ) from None
-
-    def _values(self, now: Snapshot, name: str) -> ColumnView:
-        try:
-            return now.view.values[name]
-        except KeyError:
-            raise DictionaryError(f"table {self.name} has no ragged column {name!r}") from None
-
     def _bounds(self, now: Snapshot, name: str, start: int, stop: int) -> NDArray[np.int64]:
-        self._values(now, name)
+        now.values(name)
         try:
             return now.view.bounds(name, start, stop)
         except ValueError as error:
             raise self._file.damage(f"{self.name}: {error}") from error
-
-
-def _is_bfloat16(spec: TableSpec, name: str) -> bool:
-    return any(
-        isinstance(c, Column) and c.name == name and c.dtype == BFLOAT16 for c in spec.columns
-    )
-
-
-def _search(index: ReaderIndex, keys: NDArray[np.uint8], now: Snapshot) -> NDArray[np.int64]:
-    column, n_rows = now.key_column, now.n_rows
-    if len(keys) > _SCALAR_KEYS:
-        return index.find(keys.view("<u8"), column, n_rows)
-    data = keys.tobytes()
-    parts = [data[i : i + KEY_BYTES] for i in range(0, len(data), KEY_BYTES)]
-    found = [index.find_one(part, head_of(part)[0], column, n_rows) for part in parts]
-    return np.array(found, np.int64)
-
-
-def _rows(now: Snapshot, rows: ArrayLike) -> NDArray[np.int64]:
-    wanted = np.asarray(rows)
-    if wanted.dtype != np.int64:
-        if wanted.size and wanted.dtype.kind not in "iu":
-            raise DictionaryError(f"rows are numbers, not {wanted.dtype}")
-        wanted = wanted.astype(np.int64)
-    if wanted.ndim != 1:
-        raise DictionaryError(f"rows are a list of numbers, not of shape {wanted.shape}")
-    # Viewed as unsigned, negative numbers are huge: one pass checks both bounds.
-    if len(wanted) and int(wanted.view(np.uint64).max()) >= now.n_rows:
-        raise DictionaryError(f"row outside the {now.n_rows} rows of table {now.view.name}")
-    return wanted
-
-
-def _check_range(now: Snapshot, start: int, stop: int) -> None:
-    if not 0 <= start <= stop <= now.n_rows:
-        raise DictionaryError(f"rows {start}:{stop} of the {now.n_rows} of table {now.view.name}")
-
-
-def _gather_ranges(
-    column: ColumnView, starts: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> AnyArray:
-    total = int(lengths.sum())
-    if total > _LONG * len(lengths):
-        ranges = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
-        return np.concatenate([column.slice(start, stop) for start, stop in ranges])
-    before = np.cumsum(lengths) - lengths
-    return column.gather(np.repeat(starts - before, lengths) + np.arange(total))

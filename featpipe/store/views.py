@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from featpipe.store.checksum import AnyArray
 
+_LONG = 24  #: rows in a range from which copying by range is faster than by row
+
 
 class FileMap:
     """The first ``size`` bytes of an open file, mapped read-only and shared.
@@ -133,6 +135,15 @@ class ColumnView:
             return out if out is not None else np.zeros((len(rows), *self.shape), self.dtype)
         # "clip" is a guard, and with out= it lets numpy write into the result without a copy.
         return self._rows.take(self.places(rows), axis=0, out=out, mode="clip")
+
+    def gather_ranges(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> AnyArray:
+        """A copy of these ranges of rows, one after the other."""
+        total = int(lengths.sum())
+        if total > _LONG * len(lengths):
+            ranges = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
+            return np.concatenate([self.slice(start, stop) for start, stop in ranges])
+        before = np.cumsum(lengths) - lengths
+        return self.gather(np.repeat(starts - before, lengths) + np.arange(total))
 
     def slice(self, start: int, stop: int) -> AnyArray:
         """Rows start:stop: a read-only view when they lie in one chunk, else a copy."""

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
@@ -23,8 +24,11 @@ from featpipe.errors import (
     UnreadableDictionary,
 )
 from featpipe.store import Column, Ragged, Reader, TableSpec, Writer, key_of, keys_of
-from featpipe.store.table_reader import Snapshot, TableReader
+from featpipe.store.table_reader import TableReader
 from tests.store.samples import DOCUMENTS, RUNS, TEXTS, VECTORS, ragged_text, vector_of, vectors_of
+
+if TYPE_CHECKING:
+    from featpipe.store.snapshot import Snapshot
 
 
 def append_vectors(writer: Writer, texts: list[str], name: str = "embeddings/a") -> int:

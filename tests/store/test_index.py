@@ -143,7 +143,7 @@ def test_a_reader_that_follows_a_file_keeps_no_entries_of_its_own_that_the_file_
             assert reader.refresh()
             found = table.find(keys)
             assert found.tolist() == [*range(stop), *[-1] * (len(keys) - stop)]
-            assert not table._index.filed.dirty.any()
+            assert not table._index.current.filed.dirty.any()
 
 
 def test_a_reader_that_follows_a_writer_indexes_by_itself_what_the_writer_has_not(
@@ -171,7 +171,7 @@ def test_a_reader_that_follows_a_writer_indexes_by_itself_what_the_writer_has_no
                     0, stop - 1,
                 ]  # fmt: skip
                 assert followed.find_one(absent[0].tobytes()) == -1
-                filed, recent = followed._index
+                filed, recent = followed._index.current
                 assert not filed.dirty.any()
                 if recent is not None:
                     assert stop - filed.n_rows <= max(4096, stop // 4)
