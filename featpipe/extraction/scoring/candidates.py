@@ -261,7 +261,7 @@ class Boundaries:
         """Spans (n,) that go on to another label, or beyond the one end that a place has."""
         number = features.tokens.label_number
         inside = number[found.first] != number[found.last - 1]
-        places = exact_places(features.folded)
+        places = exact_places(features.folded, are_whole=True)
         if self.kind in SHAPED or not places:
             return np.asarray(inside)
         first, last = features.tokens.spans(places)

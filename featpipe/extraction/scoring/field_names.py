@@ -15,6 +15,7 @@ from featpipe.extraction.scoring.labels import labelled_starts, stated_starts
 from featpipe.extraction.scoring.party_details import OWN_LABELS, is_in_block
 from featpipe.extraction.scoring.synonyms import (
     heads_of,
+    names_same,
     party_and_rest,
     party_named,
     synonyms_of,
@@ -112,7 +113,9 @@ def _columns_of(
 def _by_labels(features: PageFeatures, found: Candidates, folded: Sequence[str]) -> Floats:
     """Whether the label or the qualifier (n,) of the first token of each span has a name."""
     tokens = features.tokens
-    named = [n for n, text in tokens.label_text.items() if any(name in text for name in folded)]
+    named = [
+        n for n, text in tokens.label_text.items() if any(names_same(text, name) for name in folded)
+    ]
     codes = np.array(sorted(named), np.int64)
     label, qualifier = tokens.label[found.first], tokens.qualifier[found.first]
     return (is_in(label, codes) | is_in(qualifier, codes)).astype(np.float64)

@@ -20,7 +20,7 @@ from featpipe.extraction.scoring.synonyms import OWN_NAMES, is_party
 from featpipe.extraction.values.text import fold, fold_width
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -147,14 +147,19 @@ def labelled_starts(folded: str, aliases: Sequence[str]) -> dict[int, bool]:
     for alias in filter(str.strip, aliases):
         for start, is_sure in _starts(folded, _label(fold_width(alias))):
             found[start] = found.get(start, False) or is_sure
-    wanted = {fold(alias) for alias in aliases}
-    for label in find_bare_labels(folded):
-        if label.words in wanted or label.qualifier in wanted:
-            found[label.value] = True
-    for phrase in find_phrases(folded):
-        if phrase.words in wanted:
-            found[phrase.start] = True
+    found |= dict.fromkeys(_named_places(folded, aliases), True)
     return dict(sorted(found.items()))
+
+
+def _named_places(folded: str, aliases: Iterable[str]) -> dict[int, int]:
+    """Where what phrases, and labels without a colon, call by one of some names begins and ends."""
+    wanted = {fold(alias) for alias in aliases}
+    places = {
+        label.value: label.end
+        for label in find_bare_labels(folded)
+        if label.words in wanted or label.qualifier in wanted
+    }
+    return places | {p.start: p.end for p in find_phrases(folded) if p.words in wanted}
 
 
 def _starts(folded: str, label: _Label) -> Iterator[tuple[int, bool]]:
@@ -215,7 +220,7 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
 
     Of a list, A、B、C, each one, too. What a phrase or a label without a colon names has one end.
     """
-    known = dict(exact_places(folded))
+    known = _named_places(folded, aliases)
     found: list[tuple[int, int]] = []
     is_clause = are_of_clauses(aliases)
     is_person = any(_of_person.search(fold_width(alias)) for alias in aliases)
@@ -235,10 +240,20 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
     return found
 
 
-def exact_places(folded: str) -> list[tuple[int, int]]:
-    """Spans of what phrases, and labels without a colon, name."""
+def exact_places(folded: str, *, are_whole: bool = False) -> list[tuple[int, int]]:
+    """Spans of what phrases, and labels without a colon, name.
+
+    Args:
+        folded: a text.
+        are_whole: without those that may be parts of longer values.
+
+    """
     places = [(label.value, label.end) for label in find_bare_labels(folded)]
-    return places + [(phrase.start, phrase.end) for phrase in find_phrases(folded)]
+    return places + [
+        (phrase.start, phrase.end)
+        for phrase in find_phrases(folded)
+        if not (are_whole and phrase.may_be_part)
+    ]
 
 
 def _further_items(folded: str, end: int) -> Iterator[tuple[int, int]]:

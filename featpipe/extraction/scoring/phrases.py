@@ -10,10 +10,16 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.bare_labels import find_bearers
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
+from featpipe.extraction.scoring.statements import (
+    DATE,
+    Phrase,
+    find_orders,
+    find_statements,
+)
 from featpipe.extraction.scoring.synonyms import is_party
 
 if TYPE_CHECKING:
@@ -23,10 +29,6 @@ if TYPE_CHECKING:
 _HEAD, _TAIL = 300, 400
 #: Most characters of a sentence before 一案 that are searched for its parties, and of a cause.
 _LONGEST_SENTENCE, _LONGEST_CAUSE = 600, 40
-_NUMERAL = r"[〇零○o一二三四五六七八九十\d]"
-_DATE = (
-    rf"(?:\d{{4}}|{_NUMERAL}{{4}}){GAP}年{GAP}{_NUMERAL}{{1,3}}{GAP}月{GAP}{_NUMERAL}{{1,3}}{GAP}日"
-)
 _judgment = re.compile(rf"{HAN}{{0,8}}(?:判决书|裁定书|调解书|决定书|裁决书|支付令)$")
 _contract = re.compile(r"(?:合同|协议|合同书|协议书|备忘录)(?:\([^()]{0,20}\))?$", re.MULTILINE)
 _notice = re.compile(r"公告(?:\([^()]{0,20}\))?$", re.MULTILINE)
@@ -37,10 +39,10 @@ _number = re.compile(
     r"(?:之[一二三四五六七八九十]{1,2})?"
 )
 _appealed = re.compile(
-    rf"不服(?P<court>{HAN}{{2,25}}?法院)(?:于{_DATE}作出的)?(?P<number>\(\d{{4}}\)[^,。;\n号]{{4,25}}号)"
+    rf"不服(?P<court>{HAN}{{2,25}}?法院)(?:于{DATE}作出的)?(?P<number>\(\d{{4}}\)[^,。;\n号]{{4,25}}号)"
 )
-_filed = re.compile(rf"于(?P<value>{_DATE})(?:依法|予以|决定|登记|审查)*(?:立案|受理|收案)")
-_heard = re.compile(rf"于(?P<value>{_DATE})(?:在[^,。;\n]{{2,20}})?(?:依法|不?公开|第.次)*开庭")
+_filed = re.compile(rf"于(?P<value>{DATE})(?:依法|予以|决定|登记|审查)*(?:立案|受理|收案)")
+_heard = re.compile(rf"于(?P<value>{DATE})(?:在[^,。;\n]{{2,20}})?(?:依法|不?公开|第.次)*开庭")
 _crime = re.compile(rf"犯(?P<value>(?:{HAN}|[、()]){{2,30}}?罪)(?=一案|[,、。;(])")
 _fee = re.compile(
     r"(?P<words>案件受理费|案件申请费|财产保全费|诉讼保全费|保全申请费|受理费|申请费|保全费|公告费|鉴定费)"
@@ -49,17 +51,17 @@ _fee = re.compile(
 #: Between the last party and the cause.
 _joint = re.compile(r"(?:\([^()\n]*\)|之间的?|双方|因|的|关于|等人?|犯)*")
 _no_cause = re.compile(r"[,:;。\n]|原告|被告|上诉人|申请人|第三人")
-_dated = re.compile(rf"^{GAP}(?P<value>{_DATE}){GAP}$", re.MULTILINE)
+_dated = re.compile(rf"^{GAP}(?P<value>{DATE}){GAP}$", re.MULTILINE)
 _signed = re.compile(
-    rf"于{GAP}(?P<value>{_DATE}){GAP}(?:由双方|与[^。;\n]{{2,60}}?)?(?:在(?P<place>[^,。;\n]{{2,20}}?))?"
+    rf"于{GAP}(?P<value>{DATE}){GAP}(?:由双方|与[^。;\n]{{2,60}}?)?(?:在(?P<place>[^,。;\n]{{2,20}}?))?"
     rf"(?:正式|共同)?(?:签订|签署|订立)"
 )
-_issued = re.compile(rf"(?P<value>{_DATE}){GAP}印发")
+_issued = re.compile(rf"(?P<value>{DATE}){GAP}印发")
 _serial = re.compile(r"(?<!\S)(?:no|№)\.?:?\s*(?P<value>[a-z0-9][a-z0-9-]{3,})(?!\S)")
 _situated = re.compile(r"(?:坐落|位于)[于在]?_*(?P<value>[^\s,。;_的()]{6,60})(?=_|的|[,。;(\n])")
 _signature = re.compile(
     rf"^(?:[^\n]*\s)?(?:(?:签[订署约]?)?(?:日期|时间|日))?{GAP}:?{GAP}"
-    rf"(?P<value>{_DATE}|\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}){GAP}(?:\s\s[^\n]*)?$",
+    rf"(?P<value>{DATE}|\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}){GAP}(?:\s\s[^\n]*)?$",
     re.MULTILINE,
 )
 _coded = re.compile(rf"^{GAP}编{GAP}号(?:{GAP}:|[^\S\n]){GAP}(?P<value>\S+){GAP}$", re.MULTILINE)
@@ -72,14 +74,6 @@ _called = re.compile(
 )
 
 
-class Phrase(NamedTuple):
-    """A place, in characters (half-open), and what a label would call it."""
-
-    start: int
-    end: int
-    words: str
-
-
 @lru_cache(maxsize=8)
 def find_phrases(folded: str) -> tuple[Phrase, ...]:
     """Those of a text after :func:`featpipe.extraction.values.text.fold_width`, in order."""
@@ -87,11 +81,11 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     titles = "\n".join("".join(line.split()) for line in head.splitlines())
     kind = _kind_of(head)
     if kind is not None:
-        found = {kind, *_of_heading(head), *_of_case(folded)}
+        found = {kind, *_of_heading(head), *_of_case(folded), *find_orders(folded)}
     elif _notice.search(titles):
-        found = {*_last_date(folded, "公告日期"), *_signing(folded)}
+        found = {*_last_date(folded, "公告日期"), *_signing(folded), *find_statements(folded)}
     elif _contract.search(titles):
-        found = {*_of_contract(folded)}
+        found = {*_of_contract(folded), *find_statements(folded)}
     else:
         found = {*_last_date(folded, "落款日期")}
         found |= {Phrase(*one.span("value"), "印发日期") for one in _issued.finditer(folded)}

@@ -119,6 +119,8 @@ _NAMES = """
 单价, unit price, price;
 租金, 月租金, 年租金, rent;
 违约金, 滞纳金, penalty;
+违约金比例, 违约金率, 违约金标准, 逾期违约金比例, 滞纳金比例, 逾期利率;
+判决金额, 判决支付金额, 判令金额, 判决给付金额;
 保证金, 履约保证金, 押金, 定金, deposit;
 注册资本, 注册资金, registered capital;
 净利润, 归属于上市公司股东的净利润, net profit;
@@ -129,6 +131,8 @@ _NAMES = """
 减持股数, 减持数量, 减持股份数量;
 回购股数, 回购数量, 回购股份数量, repurchased shares;
 持股数量, 持有股数, 持股数, 持股总数, 持有股份, 持有公司股份;
+累计质押数量, 累计质押股数, 累计质押股份数量, 累计质押股份数;
+占所持股份比例, 占其所持股份比例, 占其所持股份的比例, 占其持有股份比例, 占所持股份的比例;
 持股比例, 占总股本比例, 占公司总股本, 占公司股份总数, 占总股本的比例, proportion;
 数量, 股数, 份数, number, quantity, qty;
 比例, 占比, 百分比, ratio, percentage, proportion;
@@ -180,6 +184,16 @@ _NAMES = """
 会议主题, 会议名称, 会议议题, 主题, 议题;
 参会人员, 与会人员, 出席人员, 到会人员, 参加人员, 参会人, 与会人, 出席人, 出席, attendees;
 缺席人员, 未出席人员, 未到会人员, 请假人员, 缺席人, 缺席, absentees;
+会议届次, 届次;
+召开方式, 会议召开方式, 会议方式, 会议形式;
+应到人数, 应到董事人数, 应到董事, 应出席人数, 应出席董事人数, 应参会人数, 应到监事人数;
+实到人数, 实到董事人数, 实到董事, 实际出席人数, 出席人数, 实际出席董事人数, 实到监事人数;
+表决结果, 表决情况;
+同意票数, 赞成票数, 同意票;
+反对票数, 反对票;
+弃权票数, 弃权票;
+议案名称, 审议议案, 议案;
+现金红利, 现金分红, 派息金额, 每10股派息;
 记录人, 会议记录人, 记录员, 记录;
 上市公司, 公告公司, 公司全称, 公司名称;
 职务, 职位, 岗位, title, position;
@@ -214,6 +228,8 @@ _CARRIERS = frozenset(["项目", "工程", "合同", "标的"])
 _other = re.compile(
     r"(?:方式|形式|方法|条件|条款|依据|范围|内容|经理|主管|负责人|联系人|地点|地址|类型|性质|种类|来源|编号|号码)\Z"
 )
+#: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.
+_OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次")
 _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
 
 
@@ -235,8 +251,16 @@ def heads_of(names: Iterable[str], labels: Iterable[str]) -> list[str]:
         label
         for label in labels
         if len(label) >= _LEAST_HEAD
-        and any(name.endswith(label) and name != label for name in folded)
+        and any(
+            name.endswith(label) and name != label and names_same(name, label) for name in folded
+        )
     )
+
+
+def names_same(label: str, name: str) -> bool:
+    """Whether a label has a name, and no word right before it that makes it another thing."""
+    at = label.find(name)
+    return at >= 0 and not label[:at].endswith(_OTHERS)
 
 
 def is_party(label: str) -> bool:
@@ -287,7 +311,8 @@ def _groups_of(name: str) -> list[tuple[str, ...]]:
     ends = {known: end for group in _GROUPS for known in group if (end := _end_in(folded, known))}
     # 法院名称 is of 法院, 设备名称 a 名称 of something.
     wanted = max(ends, key=lambda name: (name not in OWN_NAMES, len(name), ends[name]), default="")
-    return [group for group in _GROUPS if wanted in group]
+    is_same = names_same(folded, wanted)
+    return [group for group in _GROUPS if is_same and wanted in group]
 
 
 def _end_in(name: str, known: str) -> int:
