@@ -19,7 +19,7 @@ from featpipe.extraction.scoring.name_patterns import (
     PERSON,
     TOLD_PERSON,
 )
-from featpipe.extraction.scoring.synonyms import is_party
+from featpipe.extraction.scoring.synonyms import is_known, is_party
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,7 +77,16 @@ _detail = re.compile(
     rf"|(?P<words>{_spaced(_ADDRESSES.split())})(?=[^:,。;\n]{{4}})"
     rf"|(?P<number>{_spaced(_CERTIFICATES.split())})(?=[0-9x*]{{8}}))(?P<value>[^,。;(\n]+)"
 )
+_form_label = rf"(?P<words>{HAN}(?:[^\S\n\t]?{HAN}){{1,9}}){GAP}(?:\((?P<qualifier>[^()\n]{{1,30}})\))?"
+_filled = re.compile(
+    rf"(?:^|(?<=[_\s]{{2}})){GAP}{_form_label}{GAP}_{{2,}}{GAP}(?P<value>[^\s_:](?:[^\n\t_:]*[^\s_:])?){GAP}_{{2,}}",
+    re.MULTILINE,
+)
+_gapped = re.compile(
+    rf"^{GAP}{_form_label}[^\S\n\t]{{2,}}(?P<value>[^\s:](?:[^\S\n\t]?[^\s:])*){GAP}$", re.MULTILINE
+)
 _blanks = re.compile(r"\s+")
+_remarks = re.compile(r"\s+|\([^()]*\)")
 
 
 class BareLabel(NamedTuple):
@@ -113,6 +122,7 @@ def find_bearers(folded: str) -> frozenset[str]:
 
 
 def _find(folded: str) -> Iterator[BareLabel]:
+    yield from _of_forms(folded)
     for role in _role.finditer(folded):
         for label, value in (("words", "value"), ("signed", "name")):
             if role[value]:
@@ -125,3 +135,11 @@ def _find(folded: str) -> Iterator[BareLabel]:
         for detail in _detail.finditer(folded, role.end(), until):
             words = detail["words"] or detail["number"] or _LIVES[detail["live"]]
             yield BareLabel(detail.start() + 1, *detail.span("value"), words, "")
+
+
+def _of_forms(folded: str) -> Iterator[BareLabel]:
+    for form in (_filled, _gapped) if "__" in folded else (_gapped,):
+        for label in form.finditer(folded):
+            words, qualifier = (_blanks.sub("", label[n] or "") for n in ("words", "qualifier"))
+            if is_known(words) and not is_known(_remarks.sub("", label["value"])):
+                yield BareLabel(label.start("words"), *label.span("value"), words, qualifier)
