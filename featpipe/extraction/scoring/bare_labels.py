@@ -77,7 +77,7 @@ _detail = re.compile(
     rf"|(?P<words>{_spaced(_ADDRESSES.split())})(?=[^:,。;\n]{{4}})"
     rf"|(?P<number>{_spaced(_CERTIFICATES.split())})(?=[0-9x*]{{8}}))(?P<value>[^,。;(\n]+)"
 )
-_form_label = rf"(?P<words>{HAN}(?:[^\S\n\t]?{HAN}){{1,9}}){GAP}(?:\((?P<qualifier>[^()\n]{{1,30}})\))?"
+_form_label = rf"(?P<words>{HAN}(?:{GAP}{HAN}){{1,9}}){GAP}(?:\((?P<qualifier>[^()\n]{{1,30}})\))?"
 _filled = re.compile(
     rf"(?:^|(?<=[_\s]{{2}})){GAP}{_form_label}{GAP}_{{2,}}{GAP}(?P<value>[^\s_:](?:[^\n\t_:]*[^\s_:])?){GAP}_{{2,}}",
     re.MULTILINE,

@@ -62,11 +62,17 @@ _of_person = re.compile(r"(?:[人员师长]|经理|代表|律师|主任|总监|�
 _person = re.compile(rf"{HAN}{{2,4}}(?={GAP}[,(])")
 #: Before the digits of an amount or a date.
 _CURRENCY = rf"(?:人民币|自){GAP}(?:\([大小]写\))?{GAP}_*{GAP}"
+#: Behind the numeral of a period written in words: 有效期两年.
+_UNIT = "(?:个?年|个月|个?季度|天|日|周|个?工作日)"
+_PERIOD = rf"[一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾半]{{1,3}}{_UNIT}"
+#: Names of how long something takes, and a value of theirs that has no dates: 两年,自生效日起算.
+_of_period = re.compile(r"(?:期限|期间|(?<![日周分到学])期)\Z")
+_duration = re.compile(rf"(?:{_PERIOD}|\d{{1,3}}{GAP}{_UNIT})(?=,(?![^\n。;]*\d{GAP}年))")
 _NUMERAL = "[\\d¥一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾]"
 #: What joins a name to its value in a sentence, or makes a longer label of it.
 _states = re.compile(
     rf"(?:名称|单位)?(?:{GAP}(?:[是为系]|名称\s*:|合计|共计|总计){GAP}"
-    rf"|[^\S\n\t]?(?=[\d¥]|{_CURRENCY}{_NUMERAL})|[^\S\n\t])(?=[^\s:])(?!约)"
+    rf"|[^\S\n\t]?(?=[\d¥]|{_CURRENCY}{_NUMERAL})|共?(?!一[日天])(?={_PERIOD})|[^\S\n\t])(?=[^\s:])(?!约)"
 )
 #: So of synonyms and parties: what is an amount or a date, a sentence says of many.
 _states_name = re.compile(r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?=[^\s:\d¥])(?!人民币|约)")
@@ -223,13 +229,18 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
     known = _named_places(folded, aliases)
     found: list[tuple[int, int]] = []
     is_clause = are_of_clauses(aliases)
-    is_person = any(_of_person.search(fold_width(alias)) for alias in aliases)
+    folded_aliases = [fold_width(alias) for alias in aliases]
+    is_person = any(map(_of_person.search, folded_aliases))
+    is_period = any(map(_of_period.search, folded_aliases))
     for start in sorted({*labelled_starts(folded, aliases), *stated_starts(folded, aliases)}):
         person = _person.match(folded, start) if is_person else None
+        duration = _duration.match(folded, start) if is_period else None
         if start in known:
             ends = [known[start]]
         elif person is not None:
             ends = [person.end()]
+        elif duration is not None:
+            ends = [duration.end()]
         else:
             ends = sorted(set(_ends(folded, start, _clause if is_clause else _value)))
             is_whole = is_clause and ends and not has_form_marks(folded[start : ends[-1]])

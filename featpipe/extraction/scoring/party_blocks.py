@@ -37,9 +37,10 @@ _LONGEST_REST = 40
 #: Characters of a line of nothing but parties.
 _LONGEST_HEAD = 120
 _clause = re.compile(r"\s*(?:第[^\s第]{1,5}[条章节]|[一二三四五六七八九十]{1,3}[、.])")
-#: What heads a list of details: 2.采购代理机构信息.
+#: What heads a list of details: 2.采购代理机构信息, 3.3 乙方收款信息.
 _heading = re.compile(
-    r"\s*(?:\(?[\d一二三四五六七八九十]{1,2}[.、)]\s*)?(?P<words>[^\s\d:,。;()]{2,12}?)(?:信息|联系方式)\s*\Z"
+    r"\s*(?:\(?(?:\d{1,2}(?:\.\d{1,2})*|[一二三四五六七八九十]{1,2})[.、)]?\s*)?"
+    r"(?P<words>[^\s\d:,。;()]{2,12}?)的?(?:收款|付款|开票|开户|银行|账户|基本)*(?:信息|资料|联系方式)\s*\Z"
 )
 #: Words side by side, as in a table whose blanks were cleaned; 出 卖 人 is one.
 _several = re.compile(r"[^\s()]{2,}\s+[^\s()]|[^\s()]\s+[^\s()]{2,}")

@@ -17,6 +17,7 @@ from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PE
 from featpipe.extraction.scoring.statements import (
     DATE,
     Phrase,
+    find_company,
     find_orders,
     find_statements,
 )
@@ -83,7 +84,8 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     if kind is not None:
         found = {kind, *_of_heading(head), *_of_case(folded), *find_orders(folded)}
     elif _notice.search(titles):
-        found = {*_last_date(folded, "公告日期"), *_signing(folded), *find_statements(folded)}
+        found = {*_last_date(folded, "公告日期"), *_signing(folded), *find_company(folded)}
+        found |= {*find_statements(folded)}
     elif _contract.search(titles):
         found = {*_of_contract(folded), *find_statements(folded)}
     else:

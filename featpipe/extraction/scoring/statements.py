@@ -220,6 +220,8 @@ _STATEMENTS = (
         {"rate": "违约金比例"},
     ),
 )
+#: What who makes an announcement calls itself.
+_SELF = frozenset(["公司", "本公司", "上市公司", "发行人"])
 #: Groups that are names.
 _NAMES = frozenset(["name", "pledgee", "client", "other", "surety", "debtor"])
 #: What a share is of that no sum of pledges is meant by.
@@ -259,6 +261,15 @@ def find_statements(folded: str) -> Iterator[Phrase]:
                     continue
                 start, end = full_names.get(folded[start:end], (start, end))
             yield Phrase(start, end, words, may_be_part=group == "first")
+
+
+def find_company(folded: str) -> Iterator[Phrase]:
+    """Who makes an announcement: the name that it abbreviates as "the company"."""
+    for named in _defined.finditer(folded):
+        if named["short"] in _SELF:
+            start, end = named.span("name")
+            yield Phrase(_begin_of_name(folded, start, end), end, "公司名称")
+            return
 
 
 def find_orders(folded: str) -> Iterator[Phrase]:
