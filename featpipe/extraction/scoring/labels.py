@@ -59,6 +59,10 @@ _of_clause = re.compile(
 _clause = re.compile(r"[^\n\t。]{1,400}")
 #: Names of what a person is.
 _of_person = re.compile(r"(?:[人员师长]|经理|代表|律师|主任|总监|秘书|姓名)\Z")
+_person_named = re.compile(rf"{PERSON}(?![\u4e00-\u9fff])")
+#: Names of what an organisation is.
+_of_organisation = re.compile(r"(?:[方人商行院所]|单位|机构|公司|法院)\Z")
+_organisation = re.compile(rf"{HAN}{{2}}{ORGANISATION}")
 _person = re.compile(rf"{HAN}{{2,4}}(?={GAP}[,(])")
 #: Before the digits of an amount or a date.
 _CURRENCY = rf"(?:人民币|自){GAP}(?:\([大小]写\))?{GAP}_*{GAP}"
@@ -208,6 +212,20 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
                 value = ticked.end() if ticked else stated.end()
                 prefix = _prefix.match(folded, value)
                 found += [value, *([prefix.end()] if prefix else [])]
+    return found
+
+
+def named_starts(folded: str, aliases: Sequence[str]) -> list[int]:
+    """Characters at which a name of a person or an organisation begins, right behind an alias.
+
+    So sentences call those who do something: 由监理单位 *某监理有限公司* 签发, 项目经理 *李四* 不得更换.
+    """
+    found = []
+    for alias in map(fold_width, filter(str.strip, aliases)):
+        for kind, pattern in ((_of_organisation, _organisation), (_of_person, _person_named)):
+            if kind.search(alias):
+                names = _label(alias).name.finditer(folded)
+                found += [n.end() for n in names if pattern.match(folded, n.end())]
     return found
 
 
