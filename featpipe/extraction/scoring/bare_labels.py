@@ -44,6 +44,8 @@ _COURT = """
 LISTED_ROLES = frozenset([*_PARTIES.split(), *_OFFICERS.split(), *_COURT.split()])
 #: Names that fields have for what sentences write as one or two characters.
 _LIVES = {"住": "住址", "现住": "现住址", "户籍住": "户籍地址"}
+#: What is no party's name among the details of one.
+_OF_DETAILS = {"收件人": "联系人"}
 _ADDRESSES = """
 住所地 住所 住址 现住址 现住地 户籍地 户籍所在地 户籍地址 经常居住地 经营场所 营业场所 营业地
 注册地 注册地址 地址
@@ -84,6 +86,16 @@ _filled = re.compile(
 )
 _gapped = re.compile(
     rf"^{GAP}{_form_label}[^\S\n\t]{{2,}}(?P<value>[^\s:](?:[^\S\n\t]?[^\s:])*){GAP}$", re.MULTILINE
+)
+_DETAILS = """
+联系人 收件人 经办人 电话 联系电话 手机 手机号 手机号码 传真 邮箱 电子邮箱 邮件 地址 通讯地址 联系地址 邮编 邮政编码
+开户行 开户银行 账号 银行账号 户名 税号 纳税人识别号 身份证号 身份证号码
+"""
+#: Details in a row, each behind a blank: 收件人 李四,邮箱 li@x.cn,电话 0571-1.
+_inline = re.compile(
+    rf"(?:^|[:,;]|\s{{2}}){GAP}(?P<words>{'|'.join(sorted(_DETAILS.split(), key=len, reverse=True))})(?P<qualifier>)"
+    r"[^\S\n\t](?P<value>[^\s,;:、。()][^,;:、。()\n\t]*?)(?=[,;。\n(]|\s{2}|\Z)",
+    re.MULTILINE,
 )
 _blanks = re.compile(r"\s+")
 _remarks = re.compile(r"\s+|\([^()]*\)")
@@ -138,8 +150,9 @@ def _find(folded: str) -> Iterator[BareLabel]:
 
 
 def _of_forms(folded: str) -> Iterator[BareLabel]:
-    for form in (_filled, _gapped) if "__" in folded else (_gapped,):
+    for form in (_filled, _gapped, _inline) if "__" in folded else (_gapped, _inline):
         for label in form.finditer(folded):
             words, qualifier = (_blanks.sub("", label[n] or "") for n in ("words", "qualifier"))
             if is_known(words) and not is_known(_remarks.sub("", label["value"])):
+                words = _OF_DETAILS.get(words, words) if form is _inline else words
                 yield BareLabel(label.start("words"), *label.span("value"), words, qualifier)

@@ -69,7 +69,7 @@ _NAMES = """
 审计机构, 会计师事务所, 审计机关, auditor;
 保荐机构, 主承销商, 保荐人, 承销商, sponsor, underwriter;
 法定代表人, 法人代表, 负责人, legal representative;
-联系人, 经办人, contact, contact person;
+联系人, 经办人, 收件人, contact, contact person;
 律师, 代理律师, 代理人, 诉讼代理人, 委托诉讼代理人, 委托代理人, lawyer, attorney, counsel;
 签发人, 批准人, 审批人, approved by;
 发行人, 发行主体, issuer;

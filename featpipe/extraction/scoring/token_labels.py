@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
-from featpipe.extraction.scoring.synonyms import is_known
+from featpipe.extraction.scoring.synonyms import is_known, is_party
 from featpipe.extraction.values.codes import clock_colons
 from featpipe.extraction.values.text import points_of
 
@@ -173,8 +173,10 @@ def _words(
 
 
 def _after_marks(words: str) -> str:
-    """The words after the last comma, bracket or quote: the label itself."""
-    return re.sub(r".*[,、\]()》\"]", "", words)
+    """The words after the last comma, bracket or quote: the label itself, 甲方 of 致甲方."""
+    label = re.sub(r".*[,、\]()》\"]", "", words)
+    addressed = label.removeprefix("致")
+    return addressed if is_party(addressed) else label
 
 
 def _joined(folded: str, start: Ints, end: Ints) -> str:
