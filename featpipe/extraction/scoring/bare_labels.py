@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from featpipe.extraction.scoring.form_labels import BareLabel, find_form_labels
 from featpipe.extraction.scoring.name_patterns import (
     GAP,
     HAN,
@@ -19,7 +20,7 @@ from featpipe.extraction.scoring.name_patterns import (
     PERSON,
     TOLD_PERSON,
 )
-from featpipe.extraction.scoring.synonyms import is_known, is_party
+from featpipe.extraction.scoring.synonyms import is_party
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,8 +45,6 @@ _COURT = """
 LISTED_ROLES = frozenset([*_PARTIES.split(), *_OFFICERS.split(), *_COURT.split()])
 #: Names that fields have for what sentences write as one or two characters.
 _LIVES = {"住": "住址", "现住": "现住址", "户籍住": "户籍地址"}
-#: What is no party's name among the details of one.
-_OF_DETAILS = {"收件人": "联系人"}
 _ADDRESSES = """
 住所地 住所 住址 现住址 现住地 户籍地 户籍所在地 户籍地址 经常居住地 经营场所 营业场所 营业地
 注册地 注册地址 地址
@@ -79,40 +78,7 @@ _detail = re.compile(
     rf"|(?P<words>{_spaced(_ADDRESSES.split())})(?=[^:,。;\n]{{4}})"
     rf"|(?P<number>{_spaced(_CERTIFICATES.split())})(?=[0-9x*]{{8}}))(?P<value>[^,。;(\n]+)"
 )
-_form_label = rf"(?P<words>{HAN}(?:{GAP}{HAN}){{1,9}}){GAP}(?:\((?P<qualifier>[^()\n]{{1,30}})\))?"
-_filled = re.compile(
-    rf"(?:^|(?<=[_\s]{{2}})){GAP}{_form_label}{GAP}_{{2,}}{GAP}(?P<value>[^\s_:](?:[^\n\t_:]*[^\s_:])?){GAP}_{{2,}}",
-    re.MULTILINE,
-)
-_gapped = re.compile(
-    rf"^{GAP}{_form_label}[^\S\n\t]{{2,}}(?P<value>[^\s:](?:[^\S\n\t]?[^\s:])*){GAP}$", re.MULTILINE
-)
-_DETAILS = """
-联系人 收件人 经办人 电话 联系电话 手机 手机号 手机号码 传真 邮箱 电子邮箱 邮件 地址 通讯地址 联系地址 邮编 邮政编码
-开户行 开户银行 账号 银行账号 户名 税号 纳税人识别号 身份证号 身份证号码
-"""
-#: Details in a row, each behind a blank: 收件人 李四,邮箱 li@x.cn,电话 0571-1.
-_inline = re.compile(
-    rf"(?:^|[:,;]|\s{{2}}){GAP}(?P<words>{'|'.join(sorted(_DETAILS.split(), key=len, reverse=True))})(?P<qualifier>)"
-    r"[^\S\n\t](?P<value>[^\s,;:、。()][^,;:、。()\n\t]*?)(?=[,;。\n(]|\s{2}|\Z)",
-    re.MULTILINE,
-)
 _blanks = re.compile(r"\s+")
-_remarks = re.compile(r"\s+|\([^()]*\)")
-
-
-class BareLabel(NamedTuple):
-    """Numbers are of characters."""
-
-    start: int
-    """Where its words begin."""
-    value: int
-    """Where the value behind it begins; ``end`` is the place behind it."""
-    end: int
-    words: str
-    """Folded and without blanks."""
-    qualifier: str
-    """What stands in brackets behind them."""
 
 
 def is_role(label: str) -> bool:
@@ -134,7 +100,7 @@ def find_bearers(folded: str) -> frozenset[str]:
 
 
 def _find(folded: str) -> Iterator[BareLabel]:
-    yield from _of_forms(folded)
+    yield from find_form_labels(folded)
     for role in _role.finditer(folded):
         for label, value in (("words", "value"), ("signed", "name")):
             if role[value]:
@@ -147,12 +113,3 @@ def _find(folded: str) -> Iterator[BareLabel]:
         for detail in _detail.finditer(folded, role.end(), until):
             words = detail["words"] or detail["number"] or _LIVES[detail["live"]]
             yield BareLabel(detail.start() + 1, *detail.span("value"), words, "")
-
-
-def _of_forms(folded: str) -> Iterator[BareLabel]:
-    for form in (_filled, _gapped, _inline) if "__" in folded else (_gapped, _inline):
-        for label in form.finditer(folded):
-            words, qualifier = (_blanks.sub("", label[n] or "") for n in ("words", "qualifier"))
-            if is_known(words) and not is_known(_remarks.sub("", label["value"])):
-                words = _OF_DETAILS.get(words, words) if form is _inline else words
-                yield BareLabel(label.start("words"), *label.span("value"), words, qualifier)

@@ -28,6 +28,7 @@ from featpipe.extraction.scoring.similarity import (
     SampleSentences,
     words_of,
 )
+from featpipe.extraction.scoring.synonyms import with_stems
 from featpipe.extraction.values.text import fold, fold_width
 from featpipe.extraction.values.values import read_value
 
@@ -112,7 +113,7 @@ def fit_field(  # noqa: PLR0913  # what a template may say of a field
     may_be_many = is_many is not False
     if is_many is None:
         is_many = any(len(sample.values) > 1 for sample in samples)
-    names = tuple(fold_width(alias) for alias in aliases)
+    names = with_stems(tuple(fold_width(alias) for alias in aliases))
     boundaries = replace(_learn(samples, kind, names), pattern=pattern, level=level)
     of_clauses = kind == "clause"
     prepared = _prepare(samples, boundaries, names, pretrained)

@@ -218,7 +218,7 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
 def named_starts(folded: str, aliases: Sequence[str]) -> list[int]:
     """Characters at which a name of a person or an organisation begins, right behind an alias.
 
-    So sentences call those who do something: 由监理单位 *某监理有限公司* 签发, 项目经理 *李四* 不得更换.
+    So sentences call those who act: 由监理单位 *某监理有限公司* 签发, 项目经理 *李四* 不得更换.
     """
     found = []
     for alias in map(fold_width, filter(str.strip, aliases)):

@@ -89,7 +89,9 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     elif _contract.search(titles):
         found = {*_of_contract(folded), *find_statements(folded)}
     else:
-        found = {*_last_date(folded, "落款日期"), *find_statements(folded)}
+        found = {*_last_date(folded, "落款日期")}
+        if "\n" in folded.strip():  # more than a sentence
+            found |= {*find_statements(folded)}
         found |= {Phrase(*one.span("value"), "印发日期") for one in _issued.finditer(folded)}
     found |= {Phrase(*one.span("value"), "单据编号") for one in _serial.finditer(head)}
     return tuple(sorted(found))

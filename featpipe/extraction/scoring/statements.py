@@ -37,9 +37,7 @@ class _Statement(NamedTuple):
 
 
 NUMERAL = r"[〇零○o一二三四五六七八九十\d]"
-DATE = (
-    rf"(?:\d{{4}}|{NUMERAL}{{4}}){GAP}年{GAP}{NUMERAL}{{1,3}}{GAP}月{GAP}{NUMERAL}{{1,3}}{GAP}日"
-)
+DATE = rf"(?:\d{{4}}|{NUMERAL}{{4}}){GAP}年{GAP}{NUMERAL}{{1,3}}{GAP}月{GAP}{NUMERAL}{{1,3}}{GAP}日"
 _SHARES = rf"\d[\d,.]*{GAP}(?:万|亿)?{GAP}股"
 _PERCENT = r"\d[\d.]*%"
 _MONEY = r"(?:人民币)?(?:¥?\d[\d,.]*(?:万|亿)?元|[壹贰叁肆伍陆柒捌玖拾佰仟万亿零]+[元圆]整?)"
@@ -68,7 +66,9 @@ _STATEMENTS = (
     ),
     _Statement(
         "质押",
-        re.compile(rf"(?<![原曾])质押(?:给|予|于)(?:了)?(?P<pledgee>{ORGANISATION}|{PERSON}(?=[,。;(]))"),
+        re.compile(
+            rf"(?<![原曾])质押(?:给|予|于)(?:了)?(?P<pledgee>{ORGANISATION}|{PERSON}(?=[,。;(]))"
+        ),
         {"pledgee": "质权人"},
     ),
     _Statement(
@@ -214,12 +214,14 @@ _STATEMENTS = (
     _Statement(
         "逾期",
         re.compile(
-            rf"逾期[^。;\n]{{0,50}}?每[逾期延迟]*[日天一][^。;\n]{{0,30}}?"
-            rf"(?P<rate>[万千百]分之[一二三四五六七八九十\d.]+|\d[\d.]*[%‰])"
+            r"逾期[^。;\n]{0,50}?每[逾期延迟]*[日天一][^。;\n]{0,30}?"
+            r"(?P<rate>[万千百]分之[一二三四五六七八九十\d.]+|\d[\d.]*[%‰])"
         ),
         {"rate": "违约金比例"},
     ),
 )
+_LEAST_NAME = 2
+_LONGEST_CLAUSE = 200
 #: What who makes an announcement calls itself.
 _SELF = frozenset(["公司", "本公司", "上市公司", "发行人"])
 #: Groups that are names.
@@ -234,19 +236,22 @@ _paid = re.compile(
 )
 #: What stands right before a name and is no part of it.
 _lead = re.compile(
-    r".*(?:获悉|接到|收到|知悉|得知|通知|函告|股东|控制人|一致行动人|董事长|招标人|采购人|子公司)"
+    r".*(?:获悉|接到|收到|知悉|得知|通知|函告|股东|控制人|一致行动人|董事长|招标人|采购人|子公司|[购建设]单位|业主"
+    r"|采购方|发包[人方]|代表|近日|日前|关于|推进|占用)"
     r"|(?:其中|由|与|和|及|向|为|因)"
 )
 _no_name = re.compile(
     r".*子公司|(?:全资|控股|参股|下属|旗下|关联|上述|上市|本|该|其|贵|我|总|分|子|孙|母|公司|集团|银行|法院|中心|政府)+"
 )
-_defined = re.compile(
-    rf"(?P<name>{_NAME}){GAP}\((?:以下|下)?(?:简称|称)为?:?\s*\"(?P<short>[^()\"\n]{{2,12}})\"[^()\n]*\)"
-)
+_defined = re.compile(r"\((?:以下|下)?(?:简称|称)为?:?\s*\"(?P<short>[^()\"\n]{2,12})\"[^()\n]*\)")
+_named = re.compile(rf"(?P<name>{_NAME}){GAP}\Z")
+#: What is named together with another, or acts for it.
+_joined = re.compile(r"(?<=公司|集团|医院|大学|学院|中心)[和及与、]|(?<=[局院厅委府厂])[和及与、]")
+_agent = re.compile(r"招标|招投标|咨询|代理|交易中心|采购中心")
 
 
 def find_statements(folded: str) -> Iterator[Phrase]:
-    """Those of announcements and contracts; an abbreviated name is given where it stands in full."""
+    """Those of a text; an abbreviated name is given where it stands in full."""
     full_names: dict[str, tuple[int, int]] | None = None
     for match, labels in _matches(folded):
         for group, words in labels.items():
@@ -256,8 +261,10 @@ def find_statements(folded: str) -> Iterator[Phrase]:
             if group in _NAMES:
                 if full_names is None:
                     full_names = _full_names(folded)
-                start = _begin_of_name(folded, start, end)
+                start, end = _trimmed(folded, start, end)
                 if _no_name.fullmatch(folded, start, end):
+                    continue
+                if group == "client" and _agent.search(folded, start, end):
                     continue
                 start, end = full_names.get(folded[start:end], (start, end))
             yield Phrase(start, end, words, may_be_part=group == "first")
@@ -265,10 +272,9 @@ def find_statements(folded: str) -> Iterator[Phrase]:
 
 def find_company(folded: str) -> Iterator[Phrase]:
     """Who makes an announcement: the name that it abbreviates as "the company"."""
-    for named in _defined.finditer(folded):
-        if named["short"] in _SELF:
-            start, end = named.span("name")
-            yield Phrase(_begin_of_name(folded, start, end), end, "公司名称")
+    for short, start, end in _definitions(folded):
+        if short in _SELF and (start == 0 or folded[start - 1] in " \n\t。,;:"):
+            yield Phrase(start, end, "公司名称")
             return
 
 
@@ -286,27 +292,43 @@ def _matches(folded: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
             yield from ((match, labels) for match in pattern.finditer(folded))
     if "质押" in folded:
         for owned in _owned.finditer(folded):
-            low = max(folded.rfind(mark, 0, owned.start()) for mark in ",。;\n") + 1
-            owner = _owner.search(folded, low, owned.start())
+            at = owned.start()
+            owner = _owner.search(folded, _begin_of_clause(folded, at), at)
             if owner:
                 yield owner, {"name": "出质人"}
 
 
 def _is_of_sum(folded: str, start: int) -> bool:
     """Whether a clause of the sentence before a share has 累计, as 累计质押 has."""
-    low = max(folded.rfind(mark, 0, start) for mark in "。;\n") + 1
+    low = max(folded.rfind(mark, max(start - _LONGEST_CLAUSE, 0), start) for mark in "。;\n") + 1
     return "累计" in folded[low:start]
 
 
-def _begin_of_name(folded: str, start: int, end: int) -> int:
+def _trimmed(folded: str, start: int, end: int) -> tuple[int, int]:
+    """A name without the words before it, and the first of several."""
     lead = _lead.match(folded, start, end)
-    return start if lead is None or end - lead.end() < 2 else lead.end()
+    if lead is not None and end - lead.end() >= _LEAST_NAME:
+        start = lead.end()
+    joined = _joined.search(folded, start, end)
+    return start, joined.start() if joined else end
+
+
+def _definitions(folded: str) -> Iterator[tuple[str, int, int]]:
+    """Abbreviations, each with the place of the name in full before it."""
+    for defined in _defined.finditer(folded):
+        end = defined.start()
+        named = _named.search(folded, _begin_of_clause(folded, end), end)
+        if named:
+            yield defined["short"], *_trimmed(folded, *named.span("name"))
+
+
+def _begin_of_clause(folded: str, end: int) -> int:
+    return max(folded.rfind(mark, max(end - _LONGEST_CLAUSE, 0), end) for mark in ",。;\n") + 1
 
 
 def _full_names(folded: str) -> dict[str, tuple[int, int]]:
     """Places of names in full by their abbreviations."""
-    places = {}
-    for named in _defined.finditer(folded):
-        start, end = named.span("name")
-        places.setdefault(named["short"], (_begin_of_name(folded, start, end), end))
+    places: dict[str, tuple[int, int]] = {}
+    for short, start, end in _definitions(folded):
+        places.setdefault(short, (start, end))
     return places

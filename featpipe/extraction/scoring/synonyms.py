@@ -230,6 +230,8 @@ _other = re.compile(
 )
 #: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.
 _OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次")
+#: Behind a sum of money, words that say what it is.
+_twice = re.compile(r"(?<=[金费款租价税息])(?:金额|数额|总额)\Z")
 _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
 
 
@@ -242,6 +244,12 @@ def synonyms_of(names: tuple[str, ...]) -> tuple[str, ...]:
     """
     found = [other for name in names for group in _groups_of(name) for other in group]
     return tuple(other for other in dict.fromkeys(found) if other not in names)
+
+
+def with_stems(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names, folded, and what those of sums of money are that say so twice: 押金 for 押金金额."""
+    stems = (_twice.sub("", name) for name in names if name not in _ALL_NAMES)
+    return tuple(dict.fromkeys((*names, *(stem for stem in stems if stem in _ALL_NAMES))))
 
 
 def heads_of(names: Iterable[str], labels: Iterable[str]) -> list[str]:
