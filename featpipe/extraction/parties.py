@@ -188,16 +188,19 @@ def _part(
 
 
 def _second_choice(found: Candidates, chosen: Mapping[str, Chosen], place: Place) -> int | None:
-    """The next likely value of a field with one value, which no other field has."""
+    """The next likely value of a field with one value, no part of it and of no other field."""
     name, number = place
     model, scored = found[name]
     if model.is_many or len(chosen[name].numbers) > 1:
         return None
     taken = {_key(found, (other, n)) for other in chosen for n in chosen[other].numbers}
+    given_up = scored.groups[number].spans
     for second in range(number + 1, len(scored.groups)):
         if scored.probabilities[second] < _LEAST_SECOND:
             return None
-        if _key(found, (name, second)) not in taken:
+        start, end = scored.groups[second].spans[0]
+        is_part = any(start < until and since < end for since, until in given_up)
+        if not is_part and _key(found, (name, second)) not in taken:
             return second
     return None
 

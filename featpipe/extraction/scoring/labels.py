@@ -59,6 +59,12 @@ _of_clause = re.compile(
 _clause = re.compile(r"[^\n\t。]{1,400}")
 #: Names of what a person is.
 _of_person = re.compile(r"(?:[人员师长]|经理|代表|律师|主任|总监|秘书|姓名)\Z")
+#: Of a person, before the name: 董事长李四先生, 总经理 李四.
+_title = re.compile(
+    r"(?:本?公司|集团)?(?:常务|执行|独立)?副?(?:董事长|总经理|总裁|监事会主席|主席|主任|董事|监事|经理|厂长|局长|院长"
+    rf"|校长|书记|行长|总监)(?:{GAP}(?={PERSON})|[^\S\n\t]{{1,3}}(?={HAN}{{2,4}}))"
+    rf"(?={HAN}{{2,4}}?(?:先生|女士)?{GAP}(?:[,、。;(\n\t]|\Z))"
+)
 _person_named = re.compile(rf"{PERSON}(?![\u4e00-\u9fff])")
 #: Names of what an organisation is.
 _of_organisation = re.compile(r"(?:[方人商行院所]|单位|机构|公司|法院)\Z")
@@ -158,6 +164,9 @@ def labelled_starts(folded: str, aliases: Sequence[str]) -> dict[int, bool]:
         for start, is_sure in _starts(folded, _label(fold_width(alias))):
             found[start] = found.get(start, False) or is_sure
     found |= dict.fromkeys(_named_places(folded, aliases), True)
+    if any(_of_person.search(fold_width(alias)) for alias in aliases):
+        titles = ((_title.match(folded, start), start) for start in [*found])
+        found |= {title.end(): found.pop(start) for title, start in titles if title}
     return dict(sorted(found.items()))
 
 

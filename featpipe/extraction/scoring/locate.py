@@ -104,6 +104,9 @@ _organisation = re.compile(
     r"|inc\.?|ltd\.?|llc\.?|corporation|company|limited|sdn bhd|bhd)\Z"
 )
 _code = re.compile(r"(?=.*\d)[a-z0-9()\[\]/_.-]{3,40}\Z")
+_zero = re.compile(r"0\d")
+#: Numbers of announcements and telephones: 2023-066, 2024-007号, 0571-83051234.
+_joined_code = re.compile(r"\d+(?:-\d+)+号?\Z", re.ASCII)
 _long_code = re.compile(r"\d{14,}[a-z]?\Z", re.ASCII)
 #: A type holds for a field when this share of its sample values has it.
 _SHARE = 0.7
@@ -135,6 +138,9 @@ def _infer_unshaped(values: Sequence[tuple[PageFeatures, str]]) -> FieldType:
         kind = "organisation"
     elif _are_codes(texts):
         kind = "id"
+    elif sum(bool(_joined_code.match(text)) for text in texts) >= n and not _are_ranges(texts):
+        is_phone = sum(_has_type(features, value, "phone") for features, value in values) >= n
+        kind = "phone" if is_phone else "id"
     elif sum(_is_number(value) for _, value in values) >= n:
         n_money = sum(_has_type(features, value, "money") for features, value in values)
         kind = "money" if n_money >= n / 2 else "number"
@@ -163,6 +169,15 @@ def _are_codes(texts: Sequence[str]) -> bool:
         return False
     same_length = len({len(text) for text in texts}) == 1 and len(texts) > 2
     return any(text[0] == "0" for text in texts) or (same_length and len(texts[0]) >= 5)
+
+
+def _are_ranges(texts: Sequence[str]) -> bool:
+    """Whether all go from a low number to a higher one: 3-5, but not 2023-066 or 0571-83051234."""
+    pairs = [text.rstrip("号").split("-") for text in texts]
+    return all(
+        len(pair) == 2 and int(pair[0]) < int(pair[1]) and not any(map(_zero.match, pair))
+        for pair in pairs
+    )
 
 
 def _has_type(features: PageFeatures, value: str, kind: FieldType) -> bool:
