@@ -61,10 +61,10 @@ def test_two_parties_of_one_name_are_remarked_and_less_sure(cache: Path, kind: s
     assert min(v.probability for v in same.values()) < min(v.probability for v in apart.values())
 
 
-def scored(values: dict[str, float]) -> Scored:
-    """A document with these values of a field and their probabilities."""
+def scored(values: dict[str, float], width: int = 8) -> Scored:
+    """A document with these values of a field and their probabilities, one each nine characters."""
     groups = tuple(
-        Group(read_value(text, "organisation"), ((9 * n, 9 * n + 8),), (0.0,), n)
+        Group(read_value(text, "organisation"), ((9 * n, 9 * n + width),), (0.0,), n)
         for n, text in enumerate(values)
     )
     none, columns = np.empty(0), np.zeros((len(values), len(MEASURED)))
@@ -106,6 +106,19 @@ def test_a_distinct_pair_is_preferred_to_one_party_twice(
     assert [notes.get(n, "") for _, n, notes in got] == remarks
     doubts = [name for name, one in chosen.items() if one.weights]
     assert doubts == (["乙方"] if texts[0] == texts[1] else [])
+
+
+def test_a_part_of_the_value_that_is_given_up_is_no_second_choice() -> None:
+    features = [features_of(FORM.format(*pair)) for pair in NAMES]
+    found = {}
+    for at, name in enumerate(("甲方", "乙方")):
+        pairs = zip(features, NAMES, strict=True)
+        samples = [sample_of(page, [pair[at]], "organisation") for page, pair in pairs]
+        model = fit_field(samples, "organisation", (name,))
+        # Each span goes on into the next one.
+        found[name] = model, scored({"天成商贸": 0.9 - at / 10, "天成": 0.5}, width=12)
+    chosen = choose_distinct(found, {"甲方": {"乙方": 6.0}, "乙方": {"甲方": 6.0}})
+    assert [one.numbers for one in chosen.values()] == [[0], [0]]
 
 
 def test_a_doubt_is_evidence_against_a_value() -> None:

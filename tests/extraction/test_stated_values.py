@@ -11,7 +11,12 @@ from featpipe import Extractor, FieldSpec, Template
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.kinds_of_names import kind_of_names
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
-from featpipe.extraction.scoring.labels import form_marks, labelled_values, stated_starts
+from featpipe.extraction.scoring.labels import (
+    form_marks,
+    labelled_values,
+    named_starts,
+    stated_starts,
+)
 from featpipe.extraction.scoring.page import page_of_text
 from featpipe.extraction.values.text import fold_width
 
@@ -52,6 +57,11 @@ def values_by_name(cache: Path, text: str, names: Iterable[str]) -> dict[str, li
             "签订后付30%，发货前付60%，余款验收后付清",
         ),
         ("付款方式：□现金，☑转账，□支票", "付款方式", "转账"),
+        ("主持人：董事长王芳女士\n", "主持人", "王芳"),
+        ("主持人：总经理 曲振东\n", "主持人", "曲振东"),
+        ("主持人：董事会秘书处\n", "主持人", "董事会秘书处"),
+        ("本协议有效期两年，自生效日起算。", "协议有效期", "两年"),
+        ("借款期限：12个月，自实际提款日起算", "借款期限", "12个月"),
     ],
 )
 def test_the_value_of_a_form(text: str, name: str, value: str) -> None:
@@ -91,11 +101,21 @@ def test_a_place_for_a_seal_is_no_value() -> None:
         ("余额为人民币（大写）陆仟万元整", "余额", "陆仟万元整"),
         ("运费合计19800元", "运费", "19800元"),
         ("，法定代表人 王芳，", "法定代表人", "王芳"),
+        ("租赁期限共三年", "租赁期限", "三年"),
     ],
 )
 def test_what_a_sentence_states(text: str, name: str, behind: str) -> None:
     folded = fold_width(text)
     assert folded.index(behind) in stated_starts(folded, [name])
+
+
+def test_a_name_right_behind_what_someone_is_begins_there() -> None:
+    text = fold_width(
+        "由监理单位清河监理有限公司签发，项目经理王芳，监理单位应当到场。项目经理王芳华丽。"
+    )
+    assert named_starts(text, ["监理单位"]) == [text.index("清河")]
+    assert named_starts(text, ["项目经理"]) == [text.index("王芳")]
+    assert named_starts(text, ["签发"]) == []
 
 
 def test_what_a_wide_gap_parts_is_stated_by_no_sentence() -> None:

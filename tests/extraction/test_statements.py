@@ -8,7 +8,12 @@ from pages import features_of
 from featpipe.extraction.scoring.field_fitting import fit_field
 from featpipe.extraction.scoring.phrases import find_phrases
 from featpipe.extraction.scoring.pretrained import kind_of_values, shipped_fields
-from featpipe.extraction.scoring.statements import find_company, find_orders, find_statements
+from featpipe.extraction.scoring.statements import (
+    find_company,
+    find_orders,
+    find_roles,
+    find_statements,
+)
 from featpipe.extraction.values.text import fold_width
 
 PLEDGE = (
@@ -143,3 +148,28 @@ def test_a_sentence_alone_has_no_statements_of_documents() -> None:
     line = "南岭集团将其持有的公司股份2,500,000股质押给东海信托有限责任公司。"
     assert find_phrases(fold_width(line)) == ()
     assert find_phrases(fold_width(f"通知\n{line}\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "roles"),
+    [
+        ('made between Granite Foods LLC (the "Client") and Summit Ltd. (the "Provider").',
+         {"client": "granite foods llc", "provider": "summit ltd."}),
+        ('by and between Harbor Books, Inc., a Utah corporation ("Client"), and Blue Ltd. ("Provider").',
+         {"client": "harbor books, inc.", "provider": "blue ltd."}),
+        ('(1) ACME CORP. hereinafter referred to as "Seller"', {"seller": "acme corp."}),
+        ('The goods (the "Goods") are made by the company (the "Maker").', {}),
+    ],
+)  # fmt: skip
+def test_english_agreements_say_who_is_what_in_brackets(text: str, roles: dict[str, str]) -> None:
+    folded = fold_width(text)
+    assert {one.words: folded[one.start : one.end] for one in find_roles(folded)} == roles
+
+
+def test_an_english_agreement_is_read_without_samples() -> None:
+    text = (
+        "SERVICES AGREEMENT\nThis Agreement is entered into as of March 5, 2024 by and between "
+        'Granite Foods LLC (the "Client") and Summit Ltd. (the "Provider").\nClient shall pay.\n'
+    )
+    assert first(text, "client") == "Granite Foods LLC"
+    assert first(text, "service provider") == "Summit Ltd."

@@ -6,7 +6,13 @@ import pytest
 from pages import features_of
 
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
-from featpipe.extraction.scoring.synonyms import heads_of, party_and_rest, synonyms_of
+from featpipe.extraction.scoring.synonyms import (
+    heads_of,
+    names_same,
+    party_and_rest,
+    synonyms_of,
+    with_stems,
+)
 
 
 def test_a_name_has_the_names_of_its_group_and_not_itself() -> None:
@@ -96,3 +102,19 @@ def test_the_samples_label_is_another_one_and_the_value_is_found_all_the_same() 
     assert [page.page.text[slice(*scored.groups[n].spans[0])] for n in model.choose(scored)] == [
         "三亚化工有限公司"
     ]
+
+
+def test_what_was_released_or_summed_up_is_another_thing() -> None:
+    assert names_same("本次质押股数", "质押股数")
+    assert not names_same("解除质押股数", "质押股数")
+    assert not names_same("累计质押数量", "质押数量")
+    assert not names_same("质押", "质押股数")
+    assert "质押数量" in synonyms_of(("本次质押股数",))
+    assert "质押数量" not in synonyms_of(("解除质押股数",))
+    assert heads_of(["解除质押股数"], ["质押股数"]) == []
+
+
+def test_a_sum_of_money_is_named_once_too() -> None:
+    assert with_stems(("押金金额",)) == ("押金金额", "押金")
+    # 合同金额 is a name itself, and 保险 of 保险金额 no sum of money.
+    assert with_stems(("合同金额", "保险金额")) == ("合同金额", "保险金额")

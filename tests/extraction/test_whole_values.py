@@ -132,6 +132,22 @@ def test_numbers_of_certificates_and_accounts_are_codes(values: Sequence[str]) -
     assert infer_type(known) == "id"
 
 
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (("2023-066", "2022-012", "2021-105"), "id"),
+        (("2024-007号", "2024-112号"), "id"),
+        (("0571-83051234", "0755-83051234", "010-64336566"), "phone"),
+        (("3-5", "10-20", "7-9"), "number"),
+    ],
+)
+def test_numbers_joined_by_dashes_are_codes_or_telephones_unless_they_are_ranges(
+    values: Sequence[str], kind: str
+) -> None:
+    known = [(features_of(f"公告\n编号或电话：{value}\n"), value) for value in values]
+    assert infer_type(known) == kind
+
+
 def test_samples_that_are_parts_of_codes_teach_it() -> None:
     texts = [f"发票\n批次：PC-2024-{n:03}\n" for n in (101, 102, 103)]
     known = [(features_of(text), "2024") for text in texts]

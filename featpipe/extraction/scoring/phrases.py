@@ -19,6 +19,7 @@ from featpipe.extraction.scoring.statements import (
     Phrase,
     find_company,
     find_orders,
+    find_roles,
     find_statements,
 )
 from featpipe.extraction.scoring.synonyms import is_party
@@ -93,6 +94,7 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
         if "\n" in folded.strip():  # more than a sentence
             found |= {*find_statements(folded)}
         found |= {Phrase(*one.span("value"), "印发日期") for one in _issued.finditer(folded)}
+    found |= {*find_roles(folded)}
     found |= {Phrase(*one.span("value"), "单据编号") for one in _serial.finditer(head)}
     return tuple(sorted(found))
 

@@ -245,6 +245,20 @@ _no_name = re.compile(
 )
 _defined = re.compile(r"\((?:以下|下)?(?:简称|称)为?:?\s*\"(?P<short>[^()\"\n]{2,12})\"[^()\n]*\)")
 _named = re.compile(rf"(?P<name>{_NAME}){GAP}\Z")
+#: X, a Delaware corporation with offices at Y (the "Client").
+_english_role = re.compile(
+    r"(?:\(|\bhereinafter\s+)(?:each,?\s+)?(?:hereinafter\s+)?(?:referred\s+to\s+as\s+|called\s+)?"
+    r"(?:the\s+)?\"(?P<words>[a-z][a-z ]{2,30})\""
+)
+_english_name = re.compile(
+    r"(?:\b(?:between|among|and|by)[\s:]+|^\s*|[\n;.]\s*|\(\w{1,3}\)\s*)(?!the\b)(?P<name>"
+    r"(?:(?!\b(?:between|among|agreement|made|entered|is|are|if)\b|, an? )[^()\n;:\"]){2,80}?"
+    r"\b(?:inc|incorporated|l\.?l\.?c|ltd|limited|corp|corporation|company|co|l\.?p|llp|plc|gmbh"
+    r"|bhd|s\.a|n\.v|ag|bank|trust|university)\b\.?)"
+)
+_LONGEST_ROLE = 400
+#: Characters at the beginning that say who an agreement is between.
+_PREAMBLE = 5_000
 #: What is named together with another, or acts for it.
 _joined = re.compile(r"(?<=公司|集团|医院|大学|学院|中心)[和及与、]|(?<=[局院厅委府厂])[和及与、]")
 _agent = re.compile(r"招标|招投标|咨询|代理|交易中心|采购中心")
@@ -276,6 +290,17 @@ def find_company(folded: str) -> Iterator[Phrase]:
         if short in _SELF and (start == 0 or folded[start - 1] in " \n\t。,;:"):
             yield Phrase(start, end, "公司名称")
             return
+
+
+def find_roles(folded: str) -> Iterator[Phrase]:
+    """Who English agreements call the client, the seller and so on, in brackets behind the name."""
+    end = 0
+    for role in _english_role.finditer(folded, 0, _PREAMBLE):
+        low = max(end, role.start() - _LONGEST_ROLE)
+        end = role.end()
+        named = [*_english_name.finditer(folded, low, role.start())]
+        if named:
+            yield Phrase(*named[0].span("name"), role["words"].strip())
 
 
 def find_orders(folded: str) -> Iterator[Phrase]:
