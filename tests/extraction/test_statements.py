@@ -155,7 +155,7 @@ def test_a_sentence_alone_has_no_statements_of_documents() -> None:
     [
         ('made between Granite Foods LLC (the "Client") and Summit Ltd. (the "Provider").',
          {"client": "granite foods llc", "provider": "summit ltd."}),
-        ('by and between Harbor Books, Inc., a Utah corporation ("Client"), and Blue Ltd. ("Provider").',
+        ('between Harbor Books, Inc., a Utah corporation ("Client"), and Blue Ltd. ("Provider").',
          {"client": "harbor books, inc.", "provider": "blue ltd."}),
         ('(1) ACME CORP. hereinafter referred to as "Seller"', {"seller": "acme corp."}),
         ('The goods (the "Goods") are made by the company (the "Maker").', {}),
