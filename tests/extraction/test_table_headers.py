@@ -83,6 +83,48 @@ def test_a_cell_knows_the_header_of_its_column() -> None:
             "甲方（盖章）\t乙方（盖章）\n电话：010\t电话：0571",
             {"电话：010": ("甲方（盖章）", "甲方"), "电话：0571": ("乙方（盖章）", "乙方")},
         ),
+        (  # a form of labels that are not known, by the values of its first row
+            "车牌号码\t浙A73925\t登记人\t陆青\n停放区域\t东侧\t值守班组\t二班",
+            {
+                "浙A73925": ("车牌号码", ""), "陆青": ("登记人", ""),
+                "东侧": ("停放区域", ""), "二班": ("值守班组", ""),
+            },
+        ),
+        (  # by a day
+            "Checked\t12 Mar 2024\tState\tdry\nRoof\tsound\tDoors\tworn",
+            {
+                "12 Mar 2024": ("Checked", ""), "dry": ("State", ""),
+                "sound": ("Roof", ""), "worn": ("Doors", ""),
+            },
+        ),
+        (  # days, and years with words, head columns
+            "名目\t2023年6月30日\t摘要\t2022年6月30日\n存货\t三百\t甲\t二百",
+            {
+                "存货": ("名目", ""), "三百": ("2023年6月30日", ""),
+                "甲": ("摘要", ""), "二百": ("2022年6月30日", ""),
+            },
+        ),
+        (
+            "持有者\t2022年末份数\t种类\t2023年末份数\n陆青\t三百\t普通\t二百",
+            {
+                "陆青": ("持有者", ""), "三百": ("2022年末份数", ""),
+                "普通": ("种类", ""), "二百": ("2023年末份数", ""),
+            },
+        ),
+        (  # rows of companies below parties: no labels at the left
+            "标段\t发包人\t承包人\n东段\t宏达公司\t泰恒公司",
+            {
+                "东段": ("标段", ""), "宏达公司": ("发包人", "发包人"),
+                "泰恒公司": ("承包人", "承包人"),
+            },
+        ),
+        (  # heads that count
+            "内容\t第一笔\t第二笔\n冻结股数\t450\t700\n期末余额\t31\t24",
+            {
+                "冻结股数": ("内容", ""), "450": ("冻结股数", ""), "700": ("冻结股数", ""),
+                "期末余额": ("内容", ""), "31": ("期末余额", ""), "24": ("期末余额", ""),
+            },
+        ),
         (  # four columns of data
             "姓名\t职务\t部门\t城市\n张三\t经理\t销售部\t北京",
             {
@@ -91,7 +133,8 @@ def test_a_cell_knows_the_header_of_its_column() -> None:
             },
         ),
     ],
-    ids=["beside", "below", "columns", "form", "labelled", "seals", "data"],
+    ids=["beside", "below", "columns", "form", "labelled", "seals", "unknown", "day", "days",
+         "years", "parties", "ordinals", "data"],
 )  # fmt: skip
 def test_a_cell_knows_its_label_and_its_party(
     rows: str, expected: dict[str, tuple[str, str]]

@@ -52,9 +52,15 @@ def test_a_table_has_the_place_of_its_rows() -> None:
     assert text[start:end] == GOODS.rstrip("\n")
 
 
+def test_known_labels_head_rows_without_digits() -> None:
+    rows = [["标段", "发包人（盖章）", "承包人"], ["东段", "宏达公司", "泰恒公司"]]
+    assert rows_of("\n".join(map("\t".join, rows))) == [rows]
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "标段\t发包人\t承包人\n联系人\t王五\t李四\n",  # labels below labels
         "王五   李四   赵六\n张三   钱七   孙八\n",  # who signs
         "房  屋  租  赁\n合  同  书  式\n",  # titles with gaps
         "甲方：A   乙方：B   丙方：C\n电话：1   电话：2   电话：3\n",  # labels of their own

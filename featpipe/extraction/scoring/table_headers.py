@@ -2,8 +2,9 @@
 
 The first row heads the rows below it. A table of two columns holds labels and values, and so does a
 form in which every other column has labels: ``甲方 | X公司 | 乙方 | Y公司``. Where parties head the
-columns, or span the rows at the left, the label of a cell is the other one. A cell that has a label
-and its value is no header.
+columns of labelled rows, or span rows at the left, the label of a cell is the other one; where
+ordinals head the columns, ``第一笔 | 第二笔``, it is that of the row. A cell that has a label and
+its value is no header.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.synonyms import is_known, is_party
-from featpipe.extraction.scoring.text_tables import in_brackets, text_tables
+from featpipe.extraction.scoring.text_tables import in_brackets, may_be_header, text_tables
 from featpipe.extraction.values.text import fold_width
+from featpipe.extraction.values.values import find_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +32,14 @@ _unit = re.compile(
     r"(?:单位|(?<![a-z])unit)\s*:\s*(?P<unit>[^\n\t();。]{1,32})"
     r"|\((?:(?:all )?(?:amounts|figures)\s)?(?:(?:expressed|stated|are) )?(?:in )?"
     r"(?P<english>[^\n\t();。]{0,16}(?:thousand|million|'000)[^\n\t();。]{0,32})\)\s*\Z"
+)
+_digit = re.compile(r"\d")
+#: Digits of a number in a cell that holds a value.
+_LEAST_DIGITS = 3
+#: Heads of columns that count what they have: 第一笔, 第2期.
+_ordinal = re.compile(
+    r"(?P<counted>第)?(?:[一二三四五六七八九十]{1,3}|\d{1,2})"
+    r"(?(counted)[\u4e00-\u9fff]{0,2}|(?:[期批笔次包月]|季度|标段)?)"
 )
 #: Characters around the beginning of a table that its unit is looked for in.
 _AROUND = 80
@@ -108,9 +118,14 @@ class _Grid:
         return {row: own for at, n, own in parties if own for row in range(at, at + n)}
 
     def _is_form(self, columns: Sequence[int]) -> bool:
-        """Whether every other column has labels: below the first row, where there are further."""
+        """Whether every other column has labels: below the first row, where there are further.
+
+        Of labels that are not known, the values beside them in the first row tell.
+        """
         if len(columns) < 2 or len(columns) % 2:
             return False
+        if self._begins_with_values(columns):
+            return True
         rows = {cell[0] for cell, _ in self.cells}
         least = self.first_row + (len(rows) > 1)
         below = [(cell, own) for cell, own in self.cells if own and cell[0] >= least]
@@ -119,6 +134,22 @@ class _Grid:
         )
         n_known = sum(map(_is_label, labels))
         return 2 * n_known > len(labels) and 2 * sum(map(_is_label, values)) < len(values)
+
+    def _begins_with_values(self, columns: Sequence[int]) -> bool:
+        """Whether the first row has values of words without digits: 工单号码 | CI13424.
+
+        Days alone head columns, too.
+        """
+        words = [own for cell, own in self.cells if cell[1] in columns[::2]]
+        if any(map(_digit.search, words)):
+            return False
+        values = [
+            own
+            for cell, own in self.cells
+            if cell[0] == self.first_row and cell[1] in columns[1::2] and own
+        ]
+        are_days = [_is_day(own) for own in values]
+        return (any(are_days) and not all(are_days)) or any(map(_is_number, values))
 
     def _pairs(self, columns: Sequence[int], of_rows: dict[int, str]) -> Iterator[LabelledSpan]:
         """Values beside labels; below the label of a party, and beside it, they are of that."""
@@ -143,14 +174,24 @@ class _Grid:
             for at in range(cell[1], cell[1] + cell[5])
         }
         left = {cell[0]: own for cell, own in self.cells if cell[1] == self.columns[0]}
-        heads = [top.get(column, "") for column in self.columns[1:]]
-        are_parties = len(heads) > 1 and all(map(party_in, heads))
+        has_labels = self._has_labels_at_left([top.get(column, "") for column in self.columns[1:]])
         for (row, column, start, end, *_), _own in self.cells:
             head = top.get(column, "")
             if row == self.first_row or end <= start or not head:
                 continue
-            label = left.get(row, "") if are_parties and column != self.columns[0] else head
+            label = left.get(row, "") if has_labels and column != self.columns[0] else head
             yield LabelledSpan(start, end, label or head, party=party_in(head))
+
+    def _has_labels_at_left(self, heads: Sequence[str]) -> bool:
+        """Whether the first cell of each row says what the others are; ``heads`` are theirs."""
+        if len(heads) > 1 and all(map(_ordinal.fullmatch, heads)):
+            return True
+        left = [
+            own
+            for cell, own in self.cells
+            if cell[1] == self.columns[0] and cell[0] > self.first_row
+        ]
+        return len(heads) > 1 and all(map(party_in, heads)) and any(map(_is_label, left))
 
 
 def _header(words: str) -> str:
@@ -172,3 +213,14 @@ def _name_in(words: str) -> str:
 def _is_label(words: str) -> bool:
     label = _name_in(words)
     return words.endswith((":", "：")) or is_known(label)
+
+
+def _is_day(words: str) -> bool:
+    found = next(find_values(fold_width(words), "date"), None)
+    return found is not None and found.end - found.start == len(words)
+
+
+def _is_number(words: str) -> bool:
+    """Whether it has a number or a code; a year may be that of a column, and so may a day."""
+    is_head = may_be_header(words) or _is_day(words)
+    return not is_head and len(_digit.findall(words)) >= _LEAST_DIGITS

@@ -6,9 +6,9 @@
     1     控制电缆    5 米          162.50
     2     铠装电缆    260 米    101,920.00
 
-A table has a row of headers, without digits, and rows below it of as many cells, at least three,
-one of which has digits in each of them: names side by side, as of those who sign, make none. A row
-of fewer or more cells ends it.
+A table has a row of headers, without digits, and rows below it of as many cells, at least three:
+one of them has digits in each row, or most headers, and no cells below, are known labels. Names
+side by side, as of those who sign, make none. A row of fewer or more cells ends it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.scoring.synonyms import is_known
 from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _table_of(text: str, rows: Sequence[Row]) -> Iterator[tuple[int, int, list[C
     """The table of some lines of as many cells, from its first row of headers on."""
     words = [[text[start:end] for start, end in row] for row in rows]
     for top, heads in enumerate(words[:-1]):
-        if all(map(_may_be_header, heads)) and _are_headed(heads, words[top + 1 :]):
+        if all(map(may_be_header, heads)) and _are_headed(heads, words[top + 1 :]):
             cells = [
                 (number, column, start, end, 1, 1)
                 for number, row in enumerate(rows[top:])
@@ -96,7 +97,8 @@ def _table_of(text: str, rows: Sequence[Row]) -> Iterator[tuple[int, int, list[C
             return
 
 
-def _may_be_header(words: str) -> bool:
+def may_be_header(words: str) -> bool:
+    """Whether a cell may head others: it is short, and has no digits but those of a year."""
     if len(words) > _LONGEST_HEADER:
         return False
     folded = fold_width(words)
@@ -105,11 +107,25 @@ def _may_be_header(words: str) -> bool:
 
 
 def _are_headed(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a column of digits is below, and none of years below a year: that is one of them."""
+    """Whether labels head the rows, or a column of digits is below.
+
+    A column of years below a year is one more of them.
+    """
     columns = list(zip(*rows, strict=True))
     is_alike = any(
         _in_header.search(fold_width(head))
-        and all(_digit.search(words) and _may_be_header(words) for words in column)
+        and all(_digit.search(words) and may_be_header(words) for words in column)
         for head, column in zip(heads, columns, strict=True)
     )
-    return not is_alike and any(all(map(_digit.search, column)) for column in columns)
+    has_digits = any(all(map(_digit.search, column)) for column in columns)
+    return not is_alike and (has_digits or _are_labels(heads, rows))
+
+
+def _are_labels(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether most heads are known labels, and nothing below them is."""
+    n_known = sum(map(_is_label, heads))
+    return 2 * n_known > len(heads) and not any(_is_label(words) for row in rows for words in row)
+
+
+def _is_label(words: str) -> bool:
+    return is_known("".join(in_brackets.sub("", fold_width(words)).split()))
