@@ -14,7 +14,7 @@ from pages import features_of
 
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.ranking import Group
-from featpipe.extraction.scoring.totals import Total, find_totals, settle_totals
+from featpipe.extraction.scoring.totals import Total, find_totals, rows_of_sums, settle_totals
 from featpipe.extraction.values.values import Value
 
 if TYPE_CHECKING:
@@ -153,3 +153,31 @@ def test_a_document_that_ends_its_list_with_the_total_gives_the_list() -> None:
     # An amount that is no sum is given: its words are those of the lots.
     other = model.score(features_of(lots(300.25, 200.25, 501.25, total=total.replace("75", "5"))))
     assert "10015000" in [other.groups[number].value.key for number in model.choose(other)]
+
+
+def test_rows_of_sums_begin_with_what_sums_are_called() -> None:
+    sums = ["合 计（元）\t\t300", "小计：   20   30", "Grand Total\t5"]
+    others = ["合计", "合计金额\t300", "王总计\t5", "1\t总计"]
+    text = "\n".join([*sums, *others])
+    assert [text[start:end] for start, end in rows_of_sums(text)] == sums
+
+
+@pytest.mark.parametrize("kind", ["percent", "number"])
+def test_a_row_of_sums_has_no_further_value(kind: FieldType) -> None:
+    mark = "%" if kind == "percent" else ""
+
+    def table(*cells: str) -> str:
+        rows = "".join(
+            f"{name}\t{cell}{mark}\n" for name, cell in zip("陆柳白", cells, strict=False)
+        )
+        return f"出资情况\n姓名\t份额\n{rows}"
+
+    samples = [
+        sample_of(features_of(table(*cells)), [cell + mark for cell in cells], kind)
+        for cells in (("12", "25"), ("31", "8", "17"), ("14", "6"))
+    ]
+    model = fit_field(samples, kind, ("份额",))
+    text = f"{table('21', '9')}合计\t30{mark}\n"
+    scored = model.score(features_of(text))
+    chosen = [text[slice(*scored.groups[number].spans[0])] for number in model.choose(scored)]
+    assert sorted(chosen) == [f"21{mark}", f"9{mark}"]

@@ -26,6 +26,7 @@ from featpipe.extraction.scoring.parallel import ListContext
 from featpipe.extraction.scoring.sentence_words import SentenceWords
 from featpipe.extraction.scoring.text_tables import rows_of_cells
 from featpipe.extraction.scoring.tokens import make_tokens
+from featpipe.extraction.scoring.totals import rows_of_sums
 from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
 from featpipe.extraction.values.codes import covered_before, cut_places, find_codes, places_inside
@@ -244,6 +245,15 @@ class PageFeatures:
                 first, last = np.searchsorted(self.tokens.start, (start, end))
                 heads[first:last] = True
         return heads
+
+    @cached_property
+    def is_sum(self) -> Bools:
+        """Tokens (n_tokens,) in rows of sums."""
+        sums = np.zeros(len(self.tokens), bool)
+        for start, end in rows_of_sums(self.page.text):
+            first, last = np.searchsorted(self.tokens.start, (start, end))
+            sums[first:last] = True
+        return sums
 
     @cached_property
     def nothing(self) -> Ints:

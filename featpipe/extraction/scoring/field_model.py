@@ -68,8 +68,6 @@ _FIRST_OF_SEVERAL = 0.7
 #: Least probability of the likeliest value that stands whole behind the field's name and a colon.
 #: Samples of companies make banks and persons less likely, and the label says what they are.
 _LEAST_LABELLED = 0.05
-#: Cells of a column that head a row of sums, folded.
-_TOTALS = frozenset(("合计", "总计", "小计", "共计", "total", "subtotal", "sum"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +91,8 @@ class Scored:
     """(n_groups,) whether the best mention of each stands in a cell of a table with a header."""
     fills_cell: Bools
     """(n_groups,) whether it is all of such a cell."""
+    is_sum: Bools
+    """(n_groups,) whether it stands in a row of sums: none of those are beside other values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,8 +206,7 @@ class FieldModel:
         least = RELATED if all(map(is_known, self.aliases)) else 1.0
         if not is_cell[first] or named[first] < least:
             return []
-        numbers = np.flatnonzero(is_cell).tolist()
-        return [n for n in numbers if n != first and scored.groups[n].value.key not in _TOTALS]
+        return [n for n in np.flatnonzero(is_cell & ~scored.is_sum).tolist() if n != first]
 
     def ranked(self, scored: Scored) -> RankedValues:
         """The values of a document that may be given beside each other."""
@@ -234,6 +233,7 @@ class FieldModel:
             return []
         start, end = np.array([group.spans[0] for group in scored.groups[:n]]).T
         is_apart = (end[:, None] <= start) | (end <= start[:, None])
+        is_apart[scored.is_sum[:n]] = False
         is_apart[[number for number in taken if number < n]] = False
         is_named = scored.measured[:n, _BEHIND_ALIAS] >= 1
         if scored.is_headed[first] and is_named[first]:
@@ -299,8 +299,9 @@ def _score(
         columns = value_rows(features, (), frozenset(), model.rejected)
         headed = np.empty(0, bool)
         return Scored(
-            found, none, (), none, columns, hashed.matrix(), measured, nowhere, none, headed, headed
-        )
+            found, none, (), none, columns, hashed.matrix(), measured, nowhere, none, headed,
+            headed, headed,
+        )  # fmt: skip
     logits = model.mentions.logits(hashed, measured)
     groups = group_values(features, found, logits, model.kind)
     values = value_rows(features, groups, model.boundaries.known, model.rejected)
@@ -316,6 +317,7 @@ def _score(
         parallel_columns(features, found, ranked, p if has_further else np.empty(0)), confidences,
         features.is_headed[found.first[best]],
         is_in(found.codes[best], features.cell_codes),
+        features.is_sum[found.first[best]],
     )  # fmt: skip
 
 
