@@ -212,3 +212,24 @@ def test_a_template_without_samples_has_the_fields_that_are_shipped() -> None:
         n_given += len(found)
         n_right += [one.text for one in found] == [values["乙方"]]
     assert n_right >= 0.8 * n_given > 0
+
+
+def test_cells_below_its_name_are_values_whatever_was_pretrained(buyer: PretrainedField) -> None:
+    """The pretrained field prefers the organisation of another column."""
+    text = (
+        "备选名单\n编码\t推荐单位\t买受单位\n"
+        "1\t宁波锦程贸易有限公司\t司徒娟\n2\t温州恒泰机械有限公司\t欧阳朔\n"
+    )
+    model = fit_field([], "organisation", ("买受单位",), pretrained=buyer)
+    scored = model.score(features_of(text))
+    assert (np.diff(scored.confidences) <= 0).all()
+    chosen = [text[slice(*scored.groups[number].spans[0])] for number in model.choose(scored)]
+    assert sorted(chosen) == ["司徒娟", "欧阳朔"]
+
+
+def test_numbers_of_rows_are_no_amounts_of_a_column_that_its_name_heads() -> None:
+    text = "开标结果\n序号\t投标单位\t中标金额（元）\n1\t宁波锦程\t742,300.00\n2\t温州恒泰\t95,160.00\n"
+    template = Template(name="开标", fields=(FieldSpec(name="中标金额"),))
+    fitted = FittedTemplate(template, [], "", ModelCache(None))
+    found = fitted.extract_fields(["中标金额"], features_of(text))["中标金额"].values
+    assert {one.text for one in found} == {"742,300.00", "95,160.00"}

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.values.values import FieldType
 
     Bools = NDArray[np.bool_]
+    Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
 _BEHIND_ALIAS, _FROM_LABEL = MEASURED.index("behind alias"), MEASURED.index("from label")
@@ -118,7 +119,7 @@ class FieldModel:
     sample_mentions: SampleMentions
     exemplars: NDArray[np.int32]
     """Hashed columns (n, width) of true mentions in the samples; ``owners`` (n,) their samples."""
-    owners: NDArray[np.int64]
+    owners: Ints
     rejected: RejectedValues
     is_pretrained: bool = False
     """Whether the mention model began with :mod:`featpipe.extraction.scoring.pretrained`."""
@@ -198,12 +199,13 @@ class FieldModel:
 
     def _column(self, scored: Scored, first: int) -> list[int]:
         """The other cells below a header that names a field of which nothing else is known."""
-        if not self.is_untaught:
+        if not (self.is_untaught or self.is_unshown):
             return []
         named = scored.measured[:, _BEHIND_ALIAS]
         is_cell = scored.fills_cell & (named >= named[first])
         # A synonym of a part of a name heads other things as well.
-        least = RELATED if all(map(is_known, self.aliases)) else 1.0
+        is_enough = self.is_untaught and all(map(is_known, self.aliases))
+        least = RELATED if is_enough else 1.0
         if not is_cell[first] or named[first] < least:
             return []
         return [n for n in np.flatnonzero(is_cell & ~scored.is_sum).tolist() if n != first]
@@ -306,11 +308,12 @@ def _score(
     groups = group_values(features, found, logits, model.kind)
     values = value_rows(features, groups, model.boundaries.known, model.rejected)
     p = model.values.probabilities(values)
-    order = np.argsort(-p, kind="stable")
-    best = np.array([groups[number].candidate for number in order])
-    ranked = tuple(groups[number] for number in order)
+    best = np.array([group.candidate for group in groups])
+    order, confidences = _rank(
+        model, values, measured[best], p, features.is_headed[found.first[best]]
+    )
+    best, ranked = best[order], tuple(groups[number] for number in order)
     p, values, measured = p[order], values[order], measured[best]
-    confidences = _confidences(model, values, measured, p)
     has_further = model.may_be_many and model.first_of(p, confidences, measured)
     return Scored(
         found, logits, ranked, p, values, hashed.at(best).matrix(), measured,
@@ -321,15 +324,28 @@ def _score(
     )  # fmt: skip
 
 
-def _confidences(
-    model: FieldModel, rows: Floats, measured: Floats, probabilities: Floats
-) -> Floats:
-    """Of all values, likeliest first: by samples, or by how the document names them."""
+def _rank(
+    model: FieldModel, rows: Floats, measured: Floats, probabilities: Floats, is_headed: Bools
+) -> tuple[Ints, Floats]:
+    """Numbers of all values, likeliest first, and their confidences in that order."""
+    order = np.argsort(-probabilities, kind="stable")
+    rows, measured, probabilities = rows[order], measured[order], probabilities[order]
     if model.is_untaught:
-        return untaught_confidences_of(model.values, rows, measured)
-    taught = confidences_of(model.values, rows, measured, probabilities)
+        return order, untaught_confidences_of(model.values, rows, measured)
+    confidences = confidences_of(model.values, rows, measured, probabilities)
     if not model.is_unshown:
-        return taught
+        return order, confidences
     is_named = measured[:, _BEHIND_ALIAS] >= 1
     by_name = is_named * untaught_confidences_of(model.values, rows, measured)
-    return np.minimum.accumulate(np.maximum(taught, by_name))
+    confidences = np.minimum.accumulate(np.maximum(confidences, by_name))
+    in_column = is_headed[order] & is_named
+    if not in_column.any():
+        return order, confidences
+    # The field's name heads a column: whatever pretraining tells, cells below other headers are
+    # no likelier than those below it.
+    by_header = untaught_confidences_of(model.values, rows[in_column], measured[in_column])
+    confidences[in_column] = np.maximum(confidences[in_column], by_header)
+    in_other = is_headed[order] & ~is_named
+    confidences[in_other] = np.minimum(confidences[in_other], confidences[in_column].max())
+    again = np.lexsort((in_other, -confidences))
+    return order[again], confidences[again]
