@@ -124,6 +124,15 @@ def test_dashes_and_rows_of_sums_are_no_values_of_a_column(cache: Path) -> None:
     assert [value.text for value in fields["减持均价"].values] == ["23.61"]
 
 
+@pytest.mark.parametrize("kind", ["number", "text"])
+def test_a_header_with_another_word_in_brackets_has_the_name(cache: Path, kind: str) -> None:
+    text = "验收记录\n序号\t到货（入库）件数（件）\t批次\n1\t310\t甲\n2\t57\t乙\n"
+    template = Template(name="验收", fields=(FieldSpec(name="到货件数", type=kind),))
+    with Extractor([template], cache=cache, models={}) as extractor:
+        values = extractor.extract(text).fields["到货件数"].values
+    assert {value.text for value in values} == {"310", "57"}
+
+
 @pytest.mark.parametrize("kind", ["number", "text", None])
 def test_the_last_header_is_no_label_of_the_next_row(cache: Path, kind: str | None) -> None:
     text = "采购合同\n序号\t设备名称\t数量\n1\t离心泵\t3\n2\t流量计\t5\n"

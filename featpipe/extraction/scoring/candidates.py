@@ -27,7 +27,7 @@ from featpipe.extraction.scoring.labels import (
     labelled_values,
 )
 from featpipe.extraction.scoring.party_details import labelled_in_blocks
-from featpipe.extraction.scoring.synonyms import heads_of, synonyms_of
+from featpipe.extraction.scoring.synonyms import heads_of, names_same, synonyms_of
 from featpipe.extraction.values.codes import covered_before
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import is_readable
@@ -354,7 +354,7 @@ def _labelled(features: PageFeatures, names: Sequence[str]) -> list[tuple[int, i
         for span, header, is_headed in zip(
             spans, headers, features.is_headed[first].tolist(), strict=True
         )
-        if not is_headed or any(name in header for name in folded)
+        if not is_headed or any(names_same(header, name) for name in folded)
     ]
 
 

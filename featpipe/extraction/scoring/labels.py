@@ -26,9 +26,13 @@ if TYPE_CHECKING:
 
 _LONGEST = 200
 _MOST_ENDS = 6
+#: Most characters of a name that has no other word in brackets inside.
+_WHOLE = 3
 #: Items of a list behind a label: the people at a meeting.
 _MOST_ITEMS = 64
 _QUALIFIER = rf"(?:{GAP}\([^()\n]{{1,30}}\))?"
+#: Between two characters of a name: the other word of 中标(成交)金额.
+_WITHIN = rf"{GAP}(?:\({GAP}(?:{HAN}{GAP}){{1,6}}\){GAP})?"
 #: Cells between a party's and that of its name.
 _OWN = rf"(?:{'|'.join(sorted(OWN_NAMES))})"
 _value = re.compile(rf"[^\n\t;。]{{1,{_LONGEST}}}")
@@ -141,10 +145,13 @@ def _label(alias: str) -> _Label:
 
 
 def _name_pattern(name: str) -> str:
-    """A name however it is spaced; 劳动者姓名 may be written (劳动者)姓名."""
+    """A name however it is spaced.
+
+    劳动者姓名 may be written (劳动者)姓名, and 合同编号 合同(协议)编号.
+    """
     own = max((end for end in OWN_NAMES if name.endswith(end)), key=len, default="")
     stem = name.removesuffix(own) if len(name) > len(own) + 1 else name
-    whole = GAP.join(map(re.escape, stem))
+    whole = (_WITHIN if len(stem) > _WHOLE else GAP).join(map(re.escape, stem))
     return whole if stem == name else rf"{whole}\)?{GAP}{GAP.join(map(re.escape, own))}"
 
 

@@ -230,6 +230,7 @@ _other = re.compile(
 )
 #: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.
 _OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次")
+_in_brackets = re.compile(r"\([^()]*\)")
 #: Behind a sum of money, words that say what it is.
 _twice = re.compile(r"(?<=[金费款租价税息])(?:金额|数额|总额)\Z")
 _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
@@ -266,8 +267,14 @@ def heads_of(names: Iterable[str], labels: Iterable[str]) -> list[str]:
 
 
 def names_same(label: str, name: str) -> bool:
-    """Whether a label has a name, and no word right before it that makes it another thing."""
+    """Whether a label has a name, and no word right before it that makes it another thing.
+
+    Words in brackets are left out where that makes the name: 中标(成交)金额 is 中标金额.
+    """
     at = label.find(name)
+    if at < 0 and "(" in label:
+        label = _in_brackets.sub("", label)
+        at = label.find(name)
     return at >= 0 and not label[:at].endswith(_OTHERS)
 
 
