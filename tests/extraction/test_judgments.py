@@ -158,6 +158,24 @@ def test_a_role_at_the_beginning_of_a_line_is_a_label(line: str, words: str, val
     assert (label.words, folded[label.value : label.end]) == (words, fold_width(value))
 
 
+@pytest.mark.parametrize(
+    ("lines", "clerk", "judge"),
+    [
+        ("审判员　谭敏仪\n代书记员　路遥", "路遥", "谭敏仪"),
+        ("代理审判员　谭敏仪\n代理书记员　路遥", "路遥", "谭敏仪"),
+        ("助理审判员　谭敏仪\n见习书记员　路遥", "路遥", "谭敏仪"),
+        ("审判员　谭敏仪\n代理审判员　温岚\n书记员　路遥\n见习书记员　关山", "路遥", "谭敏仪"),
+    ],
+)
+def test_who_acts_in_a_role_has_it_where_nobody_else_does(
+    cache: Path, lines: str, clerk: str, judge: str
+) -> None:
+    text = f"民事裁定书\n准许撤诉。\n审判长　周静\n{lines}\n"
+    assert values_without_samples(cache, text, ["审判长", "审判员", "书记员"]) == {
+        "审判长": ["周静"], "审判员": [judge], "书记员": [clerk],
+    }  # fmt: skip
+
+
 def phrases(text: str) -> dict[str, str]:
     return {one.words: text[one.start : one.end] for one in find_phrases(fold_width(text))}
 

@@ -43,6 +43,12 @@ _COURT = """
 """
 #: Roles by name: parties of a case, and who acts for them or for the court.
 LISTED_ROLES = frozenset([*_PARTIES.split(), *_OFFICERS.split(), *_COURT.split()])
+#: Those who act in a role of a court, where a document names no other for it.
+ACTING = {
+    "书记员": ("代书记员", "代理书记员", "见习书记员"),
+    "审判员": ("代理审判员", "助理审判员"),
+    "检察员": ("代理检察员",),
+}
 #: Names that fields have for what sentences write as one or two characters.
 _LIVES = {"住": "住址", "现住": "现住址", "户籍住": "户籍地址"}
 _ADDRESSES = """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.bare_labels import LISTED_ROLES
+from featpipe.extraction.scoring.bare_labels import ACTING, LISTED_ROLES
 from featpipe.extraction.scoring.labels import labelled_values
 from featpipe.extraction.scoring.synonyms import (
     ORDINALS,
@@ -16,7 +16,7 @@ from featpipe.extraction.scoring.synonyms import (
     party_named,
     synonyms_of,
 )
-from featpipe.extraction.scoring.tokens import hashes_of
+from featpipe.extraction.scoring.tokens import hash_of, hashes_of
 from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 OWN_LABELS = hashes_of(OWN_NAMES)
 #: Labels of the roles that are known by name.
 ROLES = hashes_of(LISTED_ROLES)
+_ACTING = {hash_of(role): hashes_of(others) for role, others in ACTING.items()}
 
 
 def labelled_in_blocks(features: PageFeatures, names: Sequence[str]) -> list[tuple[int, int]]:
@@ -77,6 +78,13 @@ def roles_named(names: Sequence[str]) -> Ints:
         if any(map(LISTED_ROLES.__contains__, known))
         else np.empty(0, np.int64)
     )
+
+
+def roles_in(features: PageFeatures, roles: Ints) -> Ints:
+    """Hashes of labels of roles, and of those who act in the ones that the document has none of."""
+    missing = roles[~is_in(roles, np.unique(features.tokens.label))]
+    acting = [_ACTING[role] for role in missing.tolist() if role in _ACTING]
+    return np.unique(np.concatenate((roles, *acting)))
 
 
 @lru_cache(maxsize=1024)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.candidates import ENTITY, SHAPED
-from featpipe.extraction.scoring.party_details import ROLES
+from featpipe.extraction.scoring.party_details import ROLES, roles_in
 from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
 
@@ -62,11 +62,13 @@ def of_parties(found: Candidates, features: PageFeatures, parties: Ints) -> Cand
 def of_roles(found: Candidates, features: PageFeatures, roles: Ints) -> Candidates:
     """The candidates that no label gives to another role, such as 审判员 for a field 审判长.
 
-    Such a name is none anywhere, unless it stands behind a label of the field's, too.
+    Such a name is none anywhere, unless it stands behind a label of the field's, too. 代书记员 is
+    another role than 书记员 where a document has both.
     """
     tokens = features.tokens
     if not len(roles) or not tokens.role.any():
         return found
+    roles = roles_in(features, roles)
     first = found.first
     is_own = is_in(tokens.label[first], roles) | is_in(tokens.qualifier[first], roles)
     is_held = is_in(tokens.label[first], ROLES) & (tokens.role[first] != 0)
