@@ -228,7 +228,8 @@ def test_cells_below_its_name_are_values_whatever_was_pretrained(buyer: Pretrain
 
 
 def test_numbers_of_rows_are_no_amounts_of_a_column_that_its_name_heads() -> None:
-    text = "开标结果\n序号\t投标单位\t中标金额（元）\n1\t宁波锦程\t742,300.00\n2\t温州恒泰\t95,160.00\n"
+    rows = "1\t宁波锦程\t742,300.00\n2\t温州恒泰\t95,160.00\n"
+    text = f"开标结果\n序号\t投标单位\t中标金额（元）\n{rows}"
     template = Template(name="开标", fields=(FieldSpec(name="中标金额"),))
     fitted = FittedTemplate(template, [], "", ModelCache(None))
     found = fitted.extract_fields(["中标金额"], features_of(text))["中标金额"].values

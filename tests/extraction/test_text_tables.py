@@ -10,7 +10,7 @@ from featpipe import Extractor, FieldSpec, Template
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field
 from featpipe.extraction.scoring.page import page_of_text
-from featpipe.extraction.scoring.text_tables import text_tables
+from featpipe.extraction.scoring.text_tables import rows_of_sums, text_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +82,13 @@ def test_years_and_thousands_head_columns(heads: str) -> None:
     text = f"项目\t{heads}\n收入\t100\t90\n成本\t—\t70\n"
     [rows] = rows_of(text)
     assert rows[0] == ["项目", *heads.split("\t")]
+
+
+def test_rows_of_sums_begin_with_what_sums_are_called() -> None:
+    sums = ["合 计（元）\t\t300", "小计：   20   30", "Grand Total\t5"]
+    others = ["合计", "合计金额\t300", "王总计\t5", "1\t总计"]
+    text = "\n".join([*sums, *others])
+    assert [text[start:end] for start, end in rows_of_sums(text)] == sums
 
 
 def test_rows_of_another_number_of_cells_end_a_table() -> None:

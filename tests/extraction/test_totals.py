@@ -14,7 +14,7 @@ from pages import features_of
 
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.ranking import Group
-from featpipe.extraction.scoring.totals import Total, find_totals, rows_of_sums, settle_totals
+from featpipe.extraction.scoring.totals import Total, find_totals, settle_totals
 from featpipe.extraction.values.values import Value
 
 if TYPE_CHECKING:
@@ -153,13 +153,6 @@ def test_a_document_that_ends_its_list_with_the_total_gives_the_list() -> None:
     # An amount that is no sum is given: its words are those of the lots.
     other = model.score(features_of(lots(300.25, 200.25, 501.25, total=total.replace("75", "5"))))
     assert "10015000" in [other.groups[number].value.key for number in model.choose(other)]
-
-
-def test_rows_of_sums_begin_with_what_sums_are_called() -> None:
-    sums = ["合 计（元）\t\t300", "小计：   20   30", "Grand Total\t5"]
-    others = ["合计", "合计金额\t300", "王总计\t5", "1\t总计"]
-    text = "\n".join([*sums, *others])
-    assert [text[start:end] for start, end in rows_of_sums(text)] == sums
 
 
 @pytest.mark.parametrize("kind", ["percent", "number"])

@@ -24,9 +24,8 @@ from featpipe.extraction.scoring.labels import find_nothing, form_marks
 from featpipe.extraction.scoring.lines import Lines
 from featpipe.extraction.scoring.parallel import ListContext
 from featpipe.extraction.scoring.sentence_words import SentenceWords
-from featpipe.extraction.scoring.text_tables import rows_of_cells
+from featpipe.extraction.scoring.text_tables import rows_of_cells, rows_of_sums
 from featpipe.extraction.scoring.tokens import make_tokens
-from featpipe.extraction.scoring.totals import rows_of_sums
 from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
 from featpipe.extraction.values.codes import covered_before, cut_places, find_codes, places_inside

@@ -9,6 +9,8 @@
 A table has a row of headers, without digits, and rows below it of as many cells, at least three:
 one of them has digits in each row, or most headers, and no cells below, are known labels. Names
 side by side, as of those who sign, make none. A row of fewer or more cells ends it.
+
+A row of any table that begins with 合计 holds sums of all kinds, of shares as well.
 """
 
 from __future__ import annotations
@@ -38,6 +40,10 @@ in_brackets = re.compile(r"\([^()]*\)")
 _in_header = re.compile(
     r"(?<!\d)(?:19|20)\d\d(?:年(?:度|末|底|初|\d{1,2}(?:[-~至]\d{1,2})?月(?:\d{1,2}日|[末底])?)?"
     r"|[-/.]\d{1,2}(?:[-/.]\d{1,2})?)?(?![\d,.])|'000s?(?!\d)"
+)
+#: First cells of rows of sums, in folded text.
+_row_of_sums = re.compile(
+    r"(?:(?:合|总|小|共)\s*计|(?:sub|grand\s)?total|sum)\s*(?:\([^()]*\))?\s*:?\s*"
 )
 
 
@@ -70,6 +76,14 @@ def rows_of_cells(text: str) -> Iterator[Row]:
             begin = start + len(line) - len(line.lstrip())
             yield list(_cells(text, begin, begin + len(words)))
         start += len(line)
+
+
+def rows_of_sums(text: str) -> Iterator[tuple[int, int]]:
+    """Character spans of rows of several cells, the first of which is 合计, 小计, Total ..."""
+    for row in rows_of_cells(text):
+        start, end = row[0]
+        if len(row) > 1 and _row_of_sums.fullmatch(fold_width(text[start:end])):
+            yield start, row[-1][1]
 
 
 def _cells(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -3,8 +3,7 @@
 "中标价 300 万元，其中设备 200 万元，服务 100 万元" has one price, "一标段 200 万元，二标段 100
 万元，合计 300 万元" has two: a total that stands before its parts begins a breakdown, one behind
 them ends a list. Where it stands and how likely the amounts are decides, and where that is unclear
-all stay. A row of a table that begins with 合计 holds sums of all kinds, shares as well, which are
-none of several values.
+all stay.
 
 Guarantee: no value is added, and no document loses all of its values.
 """
@@ -12,17 +11,14 @@ Guarantee: no value is added, and no document loses all of its values.
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from featpipe.extraction.scoring.logistic import log_odds
-from featpipe.extraction.scoring.text_tables import rows_of_cells
-from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,10 +43,6 @@ _LEAST_LISTED = 2
 _MOST_GIVEN_UP = 2
 #: How far a total may be from the sum, as a share of it.
 _TOLERANCE = 1e-6
-#: First cells of rows of sums, in folded text.
-_row_of_sums = re.compile(
-    r"(?:(?:合|总|小|共)\s*计|(?:sub|grand\s)?total|sum)\s*(?:\([^()]*\))?\s*:?\s*"
-)
 
 
 class Total(NamedTuple):
@@ -95,14 +87,6 @@ def find_totals(groups: Sequence[Group], left_out: Collection[int] = ()) -> list
             if len(parts) > 1:
                 found.append(Total(number, parts, place >= end))
     return sorted(found, key=lambda one: (-len(one.parts), one))
-
-
-def rows_of_sums(text: str) -> Iterator[tuple[int, int]]:
-    """Character spans of rows of several cells, the first of which is 合计, 小计, Total ..."""
-    for row in rows_of_cells(text):
-        start, end = row[0]
-        if len(row) > 1 and _row_of_sums.fullmatch(fold_width(text[start:end])):
-            yield start, row[-1][1]
 
 
 def settle_totals(
