@@ -22,12 +22,15 @@ _DETAILS = """
 #: What is no party's name among the details of one.
 _OF_DETAILS = {"收件人": "联系人"}
 _detail = "|".join(sorted(_DETAILS.split(), key=len, reverse=True))
-_label = rf"(?P<words>{HAN}(?:{GAP}{HAN}){{1,9}}){GAP}(?:\((?P<qualifier>[^()\n]{{1,30}})\))?"
+#: Blanks, given back to nothing behind them: two runs of them would try every place between.
+_gap = rf"{GAP}+"
+_label = rf"(?P<words>{HAN}(?:{_gap}{HAN}){{1,9}})(?:{_gap}\((?P<qualifier>[^()\n]{{1,30}})\))?"
 _filled = re.compile(
-    rf"(?<![^\s_]){_label}{GAP}_{{2,}}{GAP}(?P<value>[^\s_:](?:[^\n\t_:]*[^\s_:])?){GAP}_{{2,}}"
+    rf"(?<![^\s_]){_label}{_gap}_{{2,}}{_gap}"
+    rf"(?P<value>[^\s_:](?:[^\n\t_:]*[^\s_:])?){_gap}_{{2,}}"
 )
 _gapped = re.compile(
-    rf"^{GAP}{_label}[^\S\n\t]{{2,}}(?P<value>[^\s:](?:[^\S\n\t]?[^\s:])*){GAP}$", re.MULTILINE
+    rf"^{_gap}{_label}[^\S\n\t]{{2,}}+(?P<value>[^\s:](?:[^\S\n\t]?[^\s:])*+){_gap}$", re.MULTILINE
 )
 _inline = re.compile(
     rf"(?<![^\s:,;])(?P<words>{_detail})(?P<qualifier>)[^\S\n\t]"
