@@ -81,7 +81,7 @@ _UNIT = "(?:个?年|个月|个?季度|天|日|周|个?工作日)"
 _PERIOD = rf"[一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾半]{{1,3}}{_UNIT}"
 #: Names of how long something takes, and a value of theirs that has no dates: 两年,自生效日起算.
 _of_period = re.compile(r"(?:期限|期间|(?<![日周分到学])期)\Z")
-_duration = re.compile(rf"(?:{_PERIOD}|\d{{1,3}}{GAP}{_UNIT})(?=,(?![^\n。;]*\d{GAP}年))")
+_duration = re.compile(rf"(?:{_PERIOD}|\d{{1,3}}{GAP}{_UNIT})(?=,(?![^\n。;]{{0,60}}\d{GAP}年))")
 _NUMERAL = "[\\d¥一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾]"
 #: What joins a name to its value in a sentence, or makes a longer label of it.
 _states = re.compile(

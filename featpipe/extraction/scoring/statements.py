@@ -10,6 +10,7 @@ hand: nothing here is counted on a labelled set.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
@@ -220,7 +221,9 @@ _STATEMENTS = (
         {"rate": "违约金比例"},
     ),
 )
-_LEAST_NAME = 2
+_LEAST_NAME, _LONGEST_NAME = 2, 60
+#: Abbreviations of a text that are looked at.
+_MOST_DEFINED = 200
 _LONGEST_CLAUSE = 200
 #: What who makes an announcement calls itself.
 _SELF = frozenset(["公司", "本公司", "上市公司", "发行人"])
@@ -340,9 +343,10 @@ def _trimmed(folded: str, start: int, end: int) -> tuple[int, int]:
 
 def _definitions(folded: str) -> Iterator[tuple[str, int, int]]:
     """Abbreviations, each with the place of the name in full before it."""
-    for defined in _defined.finditer(folded):
+    for defined in islice(_defined.finditer(folded), _MOST_DEFINED):
         end = defined.start()
-        named = _named.search(folded, _begin_of_clause(folded, end), end)
+        low = max(_begin_of_clause(folded, end), end - _LONGEST_NAME)
+        named = _named.search(folded, low, end)
         if named:
             yield defined["short"], *_trimmed(folded, *named.span("name"))
 
