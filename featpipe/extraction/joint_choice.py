@@ -30,6 +30,7 @@ from featpipe.extraction.parties import (
     choose_distinct,
     count_shared,
     doubted,
+    overlap,
     rivals_of,
 )
 from featpipe.extraction.scoring.field_model import LEAST_CONFIDENCE
@@ -180,7 +181,7 @@ def _part_firsts(found: Candidates, relations: Relations, chosen: Mapping[str, C
         odds = relations.apart[one].get(other)
         if odds is None or len(firsts) < 2:
             continue
-        if _overlap(_span(found, firsts[0]), _span(found, firsts[1])):
+        if overlap(_span(found, firsts[0]), _span(found, firsts[1])):
             (name, number), (keeper, _) = sorted(firsts, key=lambda one: _confidence(found, one))
             _move(found, relations, chosen, (name, number), (keeper, odds))
 
@@ -199,7 +200,7 @@ def _move(
     ]
     own.weights[number] = odds
     for second in np.flatnonzero(found[name][1].confidences >= LEAST_CONFIDENCE).tolist():
-        if not any(_overlap(_span(found, (name, second)), span) for span in taken):
+        if not any(overlap(_span(found, (name, second)), span) for span in taken):
             own.numbers[:] = [second, *(n for n in own.numbers if n not in (number, second))]
             own.remarks[second] = f"second choice: the likelier place is of {keeper}"
             return
@@ -236,7 +237,7 @@ def _shared(
         ((one, first), (other, second))
         for first in chosen[one].numbers
         for second in chosen[other].numbers
-        if _overlap(_span(found, (one, first)), _span(found, (other, second)))
+        if overlap(_span(found, (one, first)), _span(found, (other, second)))
     ]
 
 
@@ -250,7 +251,3 @@ def _odds(found: Candidates, chosen: Mapping[str, Chosen], place: Place) -> floa
 
 def _span(found: Candidates, place: Place) -> tuple[int, int]:
     return found[place[0]][1].groups[place[1]].spans[0]
-
-
-def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] < other[1] and other[0] < one[1]

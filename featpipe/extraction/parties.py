@@ -198,11 +198,15 @@ def _second_choice(found: Candidates, chosen: Mapping[str, Chosen], place: Place
     for second in range(number + 1, len(scored.groups)):
         if scored.probabilities[second] < _LEAST_SECOND:
             return None
-        start, end = scored.groups[second].spans[0]
-        is_part = any(start < until and since < end for since, until in given_up)
+        is_part = any(overlap(scored.groups[second].spans[0], span) for span in given_up)
         if not is_part and _key(found, (name, second)) not in taken:
             return second
     return None
+
+
+def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two spans, half-open, have a place in common."""
+    return one[0] < other[1] and other[0] < one[1]
 
 
 def doubted(p: float, odds: float) -> float:

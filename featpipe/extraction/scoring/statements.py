@@ -225,6 +225,7 @@ _LEAST_NAME, _LONGEST_NAME = 2, 60
 #: Abbreviations of a text that are looked at.
 _MOST_DEFINED = 200
 _LONGEST_CLAUSE = 200
+_SENTENCE_ENDS, _CLAUSE_ENDS = "。;\n", ",。;\n"
 #: What who makes an announcement calls itself.
 _SELF = frozenset(["公司", "本公司", "上市公司", "发行人"])
 #: Groups that are names.
@@ -321,15 +322,14 @@ def _matches(folded: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
     if "质押" in folded:
         for owned in _owned.finditer(folded):
             at = owned.start()
-            owner = _owner.search(folded, _begin_of_clause(folded, at), at)
+            owner = _owner.search(folded, _behind_last(_CLAUSE_ENDS, folded, at), at)
             if owner:
                 yield owner, {"name": "出质人"}
 
 
 def _is_of_sum(folded: str, start: int) -> bool:
     """Whether a clause of the sentence before a share has 累计, as 累计质押 has."""
-    low = max(folded.rfind(mark, max(start - _LONGEST_CLAUSE, 0), start) for mark in "。;\n") + 1
-    return "累计" in folded[low:start]
+    return "累计" in folded[_behind_last(_SENTENCE_ENDS, folded, start) : start]
 
 
 def _trimmed(folded: str, start: int, end: int) -> tuple[int, int]:
@@ -345,14 +345,16 @@ def _definitions(folded: str) -> Iterator[tuple[str, int, int]]:
     """Abbreviations, each with the place of the name in full before it."""
     for defined in islice(_defined.finditer(folded), _MOST_DEFINED):
         end = defined.start()
-        low = max(_begin_of_clause(folded, end), end - _LONGEST_NAME)
+        low = max(_behind_last(_CLAUSE_ENDS, folded, end), end - _LONGEST_NAME)
         named = _named.search(folded, low, end)
         if named:
             yield defined["short"], *_trimmed(folded, *named.span("name"))
 
 
-def _begin_of_clause(folded: str, end: int) -> int:
-    return max(folded.rfind(mark, max(end - _LONGEST_CLAUSE, 0), end) for mark in ",。;\n") + 1
+def _behind_last(marks: str, folded: str, end: int) -> int:
+    """The place behind the last of some marks before another place, no farther than a clause."""
+    low = max(end - _LONGEST_CLAUSE, 0)
+    return max(low, *(folded.rfind(mark, low, end) + 1 for mark in marks))
 
 
 def _full_names(folded: str) -> dict[str, tuple[int, int]]:

@@ -230,7 +230,7 @@ _other = re.compile(
 )
 #: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.
 _OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次")
-_in_brackets = re.compile(r"\([^()]*\)")
+in_brackets = re.compile(r"\([^()]*\)")
 #: Behind a sum of money, words that say what it is.
 _twice = re.compile(r"(?<=[金费款租价税息])(?:金额|数额|总额)\Z")
 _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
@@ -273,7 +273,7 @@ def names_same(label: str, name: str) -> bool:
     """
     at = label.find(name)
     if at < 0 and "(" in label:
-        label = _in_brackets.sub("", label)
+        label = in_brackets.sub("", label)
         at = label.find(name)
     return at >= 0 and not label[:at].endswith(_OTHERS)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
-from featpipe.extraction.scoring.synonyms import is_known, is_party
-from featpipe.extraction.scoring.text_tables import in_brackets, may_be_header, text_tables
+from featpipe.extraction.scoring.synonyms import in_brackets, is_known, is_party
+from featpipe.extraction.scoring.text_tables import may_be_header, text_tables
 from featpipe.extraction.values.text import fold_width
 from featpipe.extraction.values.values import find_values
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.scoring.synonyms import is_known
+from featpipe.extraction.scoring.synonyms import in_brackets, is_known
 from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ _gap = re.compile(r"[^\S\n]*\t[^\S\n]*|[^\S\n]{2,}")
 _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
 #: In folded text.
-in_brackets = re.compile(r"\([^()]*\)")
 #: Digits of a header: of a year with what tells its part, as 2023年1-6月, and of RMB'000.
 _in_header = re.compile(
     r"(?<!\d)(?:19|20)\d\d(?:年(?:度|末|底|初|\d{1,2}(?:[-~至]\d{1,2})?月(?:\d{1,2}日|[末底])?)?"
