@@ -25,10 +25,11 @@ import numpy as np
 import torch
 from harness import Report
 
+from featpipe.encoders.encode_and_tag import encode_and_tag
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.entities import Tags, decode
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
-from featpipe.encoders.tagger import Tagger, encode_and_tag
+from featpipe.encoders.tagger import Tagger
 
 if TYPE_CHECKING:
     from featpipe.encoders.tokens import Tokens

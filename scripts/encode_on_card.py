@@ -27,9 +27,10 @@ from harness import BUILT_IN_MODEL, Report, make_parser
 
 from featpipe import Pipeline
 from featpipe.documents import of_texts
+from featpipe.encoders.encode_and_tag import encode_and_tag
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
-from featpipe.encoders.tagger import Tagger, encode_and_tag
+from featpipe.encoders.tagger import Tagger
 from featpipe.settings import BuildSettings
 
 if TYPE_CHECKING:

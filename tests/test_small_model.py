@@ -179,8 +179,9 @@ def test_entities_of_a_plain_sentence_are_found(tokenizer: BertTokenizerFast) ->
 
 
 def test_names_are_found_whole_and_by_the_forward_that_gives_the_vectors() -> None:
+    from featpipe.encoders.encode_and_tag import encode_and_tag
     from featpipe.encoders.encoder import Encoder
-    from featpipe.encoders.tagger import Tagger, encode_and_tag
+    from featpipe.encoders.tagger import Tagger
 
     encoder = Encoder.load(FOLDER)
     tagger = Tagger.load(FOLDER, trunk=encoder.trunk)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.build.messages import TOGETHER, FeatureBatch, FeatureTask
+from featpipe.encoders.encode_and_tag import encode_and_tag
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.lost_card import ending_with_card
 from featpipe.encoders.precision import keep_least_cosine
 from featpipe.encoders.spec import CUT_RULE
-from featpipe.encoders.tagger import Tagger, encode_and_tag
+from featpipe.encoders.tagger import Tagger
 from featpipe.errors import CheckpointError, EncodingError
 from featpipe.report import Counts
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 
@@ -23,6 +22,7 @@ from featpipe.encoders.fused import describe_missing, is_fused
 from featpipe.encoders.graphs import Graphs, Inputs
 from featpipe.encoders.linear import Activation, Linear, make_linear
 from featpipe.encoders.norm import Norm, make_norm
+from featpipe.encoders.packing import extend
 from featpipe.encoders.transfer import CPU, send
 from featpipe.errors import CheckpointError, UnsupportedModel
 
@@ -287,8 +287,8 @@ class Embeddings:
     def send(self, pack: Pack) -> tuple[torch.Tensor, torch.Tensor]:
         """Rows of the two tables for each token, on the device."""
         return (
-            send(_extend(pack.ids, pack.n_rows), self.words.device),
-            send(_extend(self.position_rows(pack), pack.n_rows), self.words.device),
+            send(extend(pack.ids, pack.n_rows), self.words.device),
+            send(extend(self.position_rows(pack), pack.n_rows), self.words.device),
         )
 
     def __call__(self, inputs: Inputs) -> torch.Tensor:
@@ -327,12 +327,6 @@ class Embeddings:
         before = counted[first] - is_counted[first]
         rows: Ints = (counted - np.repeat(before, pack.lengths)) * is_counted
         return rows
-
-
-def _extend(numbers: npt.NDArray[np.integer], n_rows: int) -> npt.NDArray[np.integer]:
-    """`numbers`, and zeros behind them up to `n_rows`."""
-    n_more = n_rows - len(numbers)
-    return numbers if n_more <= 0 else np.concatenate([numbers, np.zeros(n_more, numbers.dtype)])
 
 
 class _Layer:

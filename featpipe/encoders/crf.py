@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from featpipe.encoders.fused import has_kernels
 from featpipe.encoders.linear import Linear, make_linear
-from featpipe.encoders.transfer import CPU, send
+from featpipe.encoders.transfer import CPU, computing_first, send
 from featpipe.encoders.viterbi import Transitions, find_best_paths
 from featpipe.encoders.weights import Weights, is_unused
 from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
@@ -53,7 +54,9 @@ class Head:
         if self.linear is None:
             return states
         if self.lstm is None:
-            return self.linear(states)
+            # On a card as many rows as the pack has: kernels are chosen by it.
+            n_more = max(pack.n_rows - len(states), 0)
+            return self.linear(F.pad(states, (0, 0, 0, n_more)))[: len(states)]
         # One sequence at a time: in a batch its bits would depend on the others.
         sequences = torch.split(states, pack.lengths.tolist())
         return self.linear(torch.cat([self.lstm(one[None])[0][0] for one in sequences]))
@@ -78,6 +81,7 @@ class Head:
     ) -> tuple[Labels, Scores] | None:
         """By a kernel: paths take a processor longer than all else that it does for a card.
 
+        While the card is busy with other texts, which are not waited for.
         None where there is no such card, or its memory is too small.
         """
         if not len(scores) or not has_kernels(self.device):
@@ -87,10 +91,11 @@ class Head:
         edges = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
         parts = scores, edges, transitions.between, transitions.start, transitions.end
         try:
-            there, ends, *sums = (send(part, self.device) for part in parts)
-            labels = best_paths(there, ends, (sums[0], sums[1], sums[2]))
-            odds = torch.softmax(there.double(), 1).gather(1, labels[:, None].long())[:, 0]
-            return labels.cpu().numpy().astype(np.intp), odds.float().cpu().numpy()
+            with computing_first(self.device):
+                there, ends, *sums = (send(part, self.device) for part in parts)
+                labels = best_paths(there, ends, (sums[0], sums[1], sums[2]))
+                odds = torch.softmax(there.double(), 1).gather(1, labels[:, None].long())[:, 0]
+                return labels.cpu().numpy().astype(np.intp), odds.float().cpu().numpy()
         except torch.OutOfMemoryError:
             return None
 

@@ -12,6 +12,7 @@ Guarantees:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,11 @@ import torch
 
 from featpipe.encoders.bert import PackedBert, Placement
 from featpipe.encoders.checkpoint import Checkpoint, belongs_to_crf, describe_checkpoint
+from featpipe.encoders.decoder import load_decoder
 from featpipe.encoders.encoded import Encoded, join, report_faults
 from featpipe.encoders.fingerprint import refuse_changes
 from featpipe.encoders.foreign import load_foreign
-from featpipe.encoders.forward import CUDA_BUDGET, Forwarder
+from featpipe.encoders.forward import CUDA_BUDGET, Forwarder, overlap
 from featpipe.encoders.memory import keep_freed_memory
 from featpipe.encoders.packing import Sequences, cut_portions
 from featpipe.encoders.pooling import Steps, find_single, normalise, pool
@@ -43,7 +45,7 @@ from featpipe.encoders.windows import Vectors, Windows, combine, plan_windows
 from featpipe.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from featpipe.encoders.packing import Pack
@@ -57,7 +59,7 @@ NO_TOKENS = "it has no tokens"
 
 
 @dataclass(frozen=True, slots=True)
-class _Started:
+class Started:
     """Texts on their way through the model."""
 
     windows: Windows
@@ -180,25 +182,25 @@ class Encoder:
 
         A card computes a portion while the host finishes the one before and tokenizes the next.
         """
-        ahead: tuple[Tokens, _Started] | None = None
-        for portion in self._cut_portions(texts):
-            begun = perf_counter()
-            tokens = self.tokenizer.encode(self._with_prompt(portion, prompt))
-            self._tokenize_s += perf_counter() - begun
-            following = tokens, self._start(tokens)
-            if ahead is not None:
-                yield self._finish_portion(*ahead)
-            ahead = following
-        if ahead is not None:
-            yield self._finish_portion(*ahead)
+        return overlap(
+            self.cut_portions(texts), partial(self._start_portion, prompt), self._finish_portion
+        )
 
-    def _cut_portions(self, texts: Sequence[str]) -> Iterable[Sequence[str]]:
+    def _start_portion(self, prompt: str | None, texts: Sequence[str]) -> tuple[Tokens, Started]:
+        begun = perf_counter()
+        tokens = self.tokenizer.encode(self._with_prompt(texts, prompt))
+        self._tokenize_s += perf_counter() - begun
+        return tokens, self.start(tokens)
+
+    def cut_portions(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
+        """Those that a card computes together, of texts that never get longer; here all."""
         if self.trunk.device == CPU or not texts:
-            return [texts]
+            return iter([texts])
         return cut_portions(texts, first=CUDA_BUDGET, most=PORTION_CHARACTERS)
 
-    def _finish_portion(self, tokens: Tokens, started: _Started) -> tuple[Vectors, Ints, Tokens]:
-        return self._collect(started), started.windows.n_windows, tokens
+    def _finish_portion(self, portion: tuple[Tokens, Started]) -> tuple[Vectors, Ints, Tokens]:
+        tokens, started = portion
+        return self.collect(started), started.windows.n_windows, tokens
 
     def encode_tokens(
         self, sequences: Sequence[Sequence[int]], *, prompt: str | None = None
@@ -256,10 +258,11 @@ class Encoder:
 
     def encode_windows(self, tokens: Tokens) -> tuple[Vectors, Windows]:
         """Vectors (n, dim) of texts from their tokens, prompt included; not cast, not checked."""
-        started = self._start(tokens)
-        return self._collect(started), started.windows
+        started = self.start(tokens)
+        return self.collect(started), started.windows
 
-    def _start(self, tokens: Tokens) -> _Started:
+    def start(self, tokens: Tokens) -> Started:
+        """Send texts off; on a card they are computed until `collect`."""
         windows = self._plan_windows(tokens.lengths)
         # An id without an embedding is computed as id 0; `make_encoded` names its text.
         ids = np.where(tokens.ids < self.trunk.n_words, tokens.ids, 0)
@@ -267,9 +270,10 @@ class Encoder:
             ids, windows.start, windows.length, self.tokenizer.prefix, self.tokenizer.suffix
         )
         packs = self.forwarder.start(sequences, self._compute, threads=self.threads)
-        return _Started(windows, sequences, packs)
+        return Started(windows, sequences, packs)
 
-    def _collect(self, started: _Started) -> Vectors:
+    def collect(self, started: Started) -> Vectors:
+        """Vectors (n, dim) of the texts, not cast, not checked."""
         out = np.empty((len(started.windows.start), self.trunk.width), np.float32)
         for pack, rows in started.packs:
             out[pack.sequences] = rows
@@ -359,7 +363,8 @@ def _load_trunk(checkpoint: Checkpoint, spec: Spec, device: torch.device, *, tru
             f"precision approx is for BERT and its kin, not for {checkpoint.architecture}",
             hint="use precision mixed",
         )
-    return load_foreign(checkpoint, spec, device=device, trust_remote_code=trust)
+    foreign = load_foreign(checkpoint, spec, device=device, trust_remote_code=trust)
+    return load_decoder(foreign) or foreign
 
 
 def _cast(vectors: Vectors, dtype: str) -> npt.NDArray[np.generic]:

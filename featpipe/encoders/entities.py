@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from featpipe.encoders.calibration import measure_spans
+from featpipe.encoders.tokens import find_places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,6 +78,19 @@ class Entities:
     end: Offsets
     label: npt.NDArray[np.uint16]
     score: npt.NDArray[np.float32]
+
+    def take(self, texts: Ints) -> Entities:
+        """Those of `texts`, in that order."""
+        at = find_places(self.lengths, texts)
+        return Entities(
+            self.lengths[texts], self.start[at], self.end[at], self.label[at], self.score[at]
+        )
+
+
+def join(parts: Sequence[Entities]) -> Entities:
+    """Their texts, one part after the other."""
+    names = ("lengths", "start", "end", "label", "score")
+    return Entities(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def decode(

@@ -93,32 +93,32 @@ class ForeignTrunk:
         self.n_words = int(model.get_input_embeddings().weight.shape[0])
         self.is_hooked = is_hooked
         self.is_tagger = is_tagger
-        self._model = model
-        self._dtype = dtype
+        self.model = model
+        self.dtype = dtype
 
     @property
     def _head_size(self) -> int:
         """Width of a head of attention; 0 where the config does not say."""
-        config = self._model.config
+        config = self.model.config
         n_heads = getattr(config, "num_attention_heads", 0)
         return int(getattr(config, "head_dim", 0) or (n_heads and config.hidden_size // n_heads))
 
     @property
     def takes_positions(self) -> bool:
         """Whether the model takes position ids, which the hook needs."""
-        return "position_ids" in inspect.signature(self._model.forward).parameters
+        return "position_ids" in inspect.signature(self.model.forward).parameters
 
     @property
     def has_rope_by_length(self) -> bool:
         """Whether rotary embeddings depend on the longest sequence of a batch, hooked or not."""
-        rope = getattr(self._model.config, "rope_parameters", None) or {}
+        rope = getattr(self.model.config, "rope_parameters", None) or {}
         each = [rope, *(part for part in rope.values() if isinstance(part, dict))]
         return any(part.get("rope_type") in {"dynamic", "longrope"} for part in each)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """See `Trunk`."""
-        kind = self._model.config.model_type
+        kind = self.model.config.model_type
         way = "its own attention replaced"
         if not self.is_hooked:
             way = "sequences of equal length at a time"
@@ -130,7 +130,7 @@ class ForeignTrunk:
         """See `Trunk`."""
         target = device or self.device
         return ForeignTrunk(
-            deepcopy(self._model).to(target),
+            deepcopy(self.model).to(target),
             device=target,
             dtype=dtype,
             is_hooked=self.is_hooked,
@@ -141,8 +141,8 @@ class ForeignTrunk:
         """See `Trunk`. Of a tagger: its scores (t, labels), after all layers."""
         if not len(pack.ids):  # an empty text, where the tokenizer adds no special tokens
             return torch.empty(0, self.width, device=self.device)
-        is_half = self._dtype != torch.float32
-        with torch.autocast(self.device.type, self._dtype, enabled=is_half):
+        is_half = self.dtype != torch.float32
+        with torch.autocast(self.device.type, self.dtype, enabled=is_half):
             run = self._run_hooked if self.is_hooked else self._run_by_length
             return run(pack, n_layers)
 
@@ -168,11 +168,11 @@ class ForeignTrunk:
 
     def _compute(self, n_layers: int | None, **inputs: torch.Tensor) -> torch.Tensor:
         if self.is_tagger:
-            logits: torch.Tensor = self._model(**inputs).logits
+            logits: torch.Tensor = self.model(**inputs).logits
             return logits
         # The last states may differ from the last of `hidden_states`: a final norm may follow.
-        is_last = n_layers is None or n_layers == self._model.config.num_hidden_layers
-        found = self._model(**inputs, output_hidden_states=not is_last)
+        is_last = n_layers is None or n_layers == self.model.config.num_hidden_layers
+        found = self.model(**inputs, output_hidden_states=not is_last)
         states: torch.Tensor = found.last_hidden_state if is_last else found.hidden_states[n_layers]
         return states
 
@@ -380,5 +380,5 @@ def _agree(hooked: ForeignTrunk, plain: ForeignTrunk, spec: Spec) -> bool:
         except _MODEL_ERRORS:
             return False  # it needs something of attention that the hook does not offer
         expected = plain.forward(pack)
-    bound = _ROUNDING if hooked._dtype == torch.float32 else 0.1
+    bound = _ROUNDING if hooked.dtype == torch.float32 else 0.1
     return bool((found - expected).abs().max() <= bound * max(1.0, float(expected.abs().max())))

@@ -16,6 +16,8 @@ from featpipe.encoders.tokens import number_within
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy.typing as npt
+
     from featpipe.encoders.tokens import Ids, Ints
 
 Group: TypeAlias = tuple[int, int, int]
@@ -97,6 +99,12 @@ class Sequences:
         body = self.ids[first : first + int(self.length[number])].tolist()
         ids = np.array([*self.prefix, *body, *self.suffix], np.int32)
         return Pack(sequences, np.array([len(ids)]), ids, np.arange(len(ids)))
+
+
+def extend(numbers: npt.NDArray[np.integer], n_rows: int) -> npt.NDArray[np.integer]:
+    """`numbers`, and zeros behind them up to `n_rows`."""
+    n_more = n_rows - len(numbers)
+    return numbers if n_more <= 0 else np.concatenate([numbers, np.zeros(n_more, numbers.dtype)])
 
 
 def cut_portions(texts: Sequence[str], *, first: int, most: int) -> Iterator[Sequence[str]]:

@@ -1,4 +1,4 @@
-"""A tagger: texts in, entities out; also vectors and entities by one forward (`encode_and_tag`).
+"""A tagger: texts in, entities out.
 
 Guarantees:
 
@@ -32,7 +32,6 @@ from featpipe.encoders.foreign import load_foreign
 from featpipe.encoders.forward import Forwarder
 from featpipe.encoders.memory import keep_freed_memory
 from featpipe.encoders.packing import Sequences
-from featpipe.encoders.pooling import pool
 from featpipe.encoders.precision import (
     find_device,
     is_coarse,
@@ -51,13 +50,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featpipe.encoders.calibration import Calibration
-    from featpipe.encoders.encoded import Encoded
-    from featpipe.encoders.encoder import Encoder
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.tokens import Tokens
     from featpipe.encoders.trunk import Trunk
     from featpipe.encoders.viterbi import Scores
-    from featpipe.encoders.windows import Vectors
 
 
 class Tagger:
@@ -181,9 +177,9 @@ class Tagger:
         Raises:
             EncodingError: scores that are not finite; ``error.units`` holds their texts' numbers.
         """
-        if not np.isfinite(scores).all():
-            units = tokens.texts_of(np.flatnonzero(~np.isfinite(scores).all(axis=1)))
-            raise report_faults(dict.fromkeys(units, "the tagger gives NaN or infinity for it"))
+        faults = find_faults(scores, tokens)
+        if faults:
+            raise report_faults(faults)
         labels, probabilities = self.head.choose(scores, tokens.lengths)
         return decode(labels, probabilities, tokens, self._tags, self._calibration)
 
@@ -225,66 +221,7 @@ def _check_n_labels(checkpoint: Checkpoint, n_labels: int, n_scores: int) -> Non
         )
 
 
-def encode_and_tag(
-    encoder: Encoder, tagger: Tagger, texts: Sequence[str]
-) -> tuple[Encoded, Entities]:
-    """Vectors and entities of distinct texts by one forward.
-
-    Guarantee: byte for byte the results of `Encoder.encode` and `Tagger.find_entities` (where the
-    trunk is invariant). Texts of one window are computed once; longer ones have other windows for
-    vectors than for labels and are computed twice. `Encoded.faults` names texts without a vector.
-
-    The two must share a trunk of exactly their layers, and have the same tokenizer, precision and
-    window length; the encoder must have no prompt.
-
-    Raises:
-        EncodingError: the tagger cannot read some text.
-    """
-    tokens = encoder.tokenizer.encode(texts, with_offsets=True)
-    unknown = find_unknown(tokens, encoder.trunk.n_words)
-    if unknown:
-        raise report_faults(dict.fromkeys(unknown, UNKNOWN))
-    is_short = tokens.lengths <= encoder.spec["max_length"] - encoder.tokenizer.n_special
-    short, long = np.flatnonzero(is_short), np.flatnonzero(~is_short)
-    n_windows = np.ones(len(texts), np.int64)
-    vectors = np.empty((len(texts), encoder.dim), np.float32)
-    scores = np.empty((len(tokens.ids), len(tagger.spec["labels"])), np.float32)
-    with running_threads(encoder.threads), torch.inference_mode():
-        vectors[short], scores[tokens.places(short)] = _compute_both(
-            encoder, tagger, tokens.take(short)
-        )
-        if len(long):
-            others = tokens.take(long)
-            vectors[long], windows = encoder.encode_windows(others)
-            n_windows[long] = windows.n_windows
-            scores[tokens.places(long)] = tagger.score_tokens(
-                [texts[at] for at in long.tolist()], others
-            )
-    entities = tagger.decode(scores, tokens)
-    every = np.arange(len(texts))
-    return encoder.make_encoded(vectors, n_windows, tokens, every, on_fault="report"), entities
-
-
-def _compute_both(encoder: Encoder, tagger: Tagger, tokens: Tokens) -> tuple[Vectors, Scores]:
-    """Shapes: n texts of t tokens, one window each -> (n, dim), (t, labels)."""
-    starts = tokens.ends - tokens.lengths
-    windows = LabelWindows(starts, tokens.lengths, starts, tokens.lengths)
-    prefix, suffix = encoder.tokenizer.prefix, encoder.tokenizer.suffix
-    sequences = Sequences(tokens.ids, starts, tokens.lengths, prefix, suffix)
-    width, n_labels = encoder.trunk.width, len(tagger.spec["labels"])
-    vectors = np.empty((len(starts), width), np.float32)
-    scores = np.empty((len(tokens.ids), n_labels), np.float32)
-
-    def compute(trunk: Trunk, pack: Pack) -> torch.Tensor:
-        """Vectors and scores in one flat tensor, which is one copy from a card."""
-        states = trunk.forward(pack)
-        found = tagger.score(states, pack)
-        pooled = pool(states, pack, encoder.spec["pooling"])
-        return torch.cat([pooled.flatten(), found.to(pooled.device).flatten()])
-
-    for pack, flat in encoder.forwarder.run(sequences, compute, threads=encoder.threads):
-        n_numbers = len(pack.sequences) * width
-        vectors[pack.sequences] = flat[:n_numbers].reshape(-1, width)
-        windows.take_own(scores, flat[n_numbers:].reshape(-1, n_labels), pack, len(prefix))
-    encoder.repeat_overflowed(vectors, sequences)
-    return encoder.steps(vectors), scores
+def find_faults(scores: Scores, tokens: Tokens) -> dict[int, str]:
+    """Reason by text, for those whose scores (tokens, labels) are not finite."""
+    units = tokens.texts_of(np.flatnonzero(~np.isfinite(scores).all(axis=1)))
+    return dict.fromkeys(units, "the tagger gives NaN or infinity for it")

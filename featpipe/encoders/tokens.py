@@ -49,8 +49,7 @@ class Tokens:
 
     def places(self, texts: Ints) -> Ints:
         """Places in ``ids`` of the tokens of `texts`, text by text."""
-        lengths = self.lengths[texts]
-        return number_within(lengths) + np.repeat(self.ends[texts] - lengths, lengths)
+        return find_places(self.lengths, texts)
 
     def take(self, texts: Ints) -> Tokens:
         """The tokens of `texts` alone."""
@@ -65,6 +64,12 @@ class Tokens:
             return []
         found: list[int] = np.unique(np.searchsorted(self.ends, places, side="right")).tolist()
         return found
+
+
+def find_places(lengths: Ints, texts: Ints) -> Ints:
+    """Places of what belongs to `texts`, where each of n texts has `lengths` (n,) of them."""
+    found = lengths[texts]
+    return number_within(found) + np.repeat(np.cumsum(lengths)[texts] - found, found)
 
 
 def number_within(lengths: Ints) -> Ints:

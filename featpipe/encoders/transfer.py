@@ -12,12 +12,15 @@ is taken.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import torch
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     import numpy as np
     import numpy.typing as npt
 
@@ -47,6 +50,16 @@ def mark(device: torch.device) -> torch.cuda.Event | None:
     event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # torch left it unannotated
     event.record(torch.cuda.current_stream(device))
     return event
+
+
+def computing_first(device: torch.device) -> AbstractContextManager[object]:
+    """What is sent off within neither waits for what the card was given before, nor follows it.
+
+    The card prefers it. Only of data that are on the host, or are sent within.
+    """
+    if device.type != "cuda":
+        return nullcontext()
+    return torch.cuda.stream(_stream(device, "first"))
 
 
 class Arrival:
@@ -88,6 +101,7 @@ class Arrival:
 
 
 @lru_cache
-def _stream(device: torch.device, _direction: str) -> torch.cuda.Stream:
-    """One per card and direction, for the life of the process."""
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # torch left it unannotated
+def _stream(device: torch.device, purpose: str) -> torch.cuda.Stream:
+    """One per card and purpose, for the life of the process."""
+    priority = -1 if purpose == "first" else 0
+    return torch.cuda.Stream(device, priority)  # type: ignore[no-untyped-call]  # torch left it unannotated

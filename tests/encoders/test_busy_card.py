@@ -16,9 +16,12 @@ import pytest
 import torch
 
 from featpipe.encoders import forward
+from featpipe.encoders.encode_and_tag import encode_and_tag
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.packing import cut_portions
-from featpipe.encoders.spec import EncoderSettings
+from featpipe.encoders.spec import EncoderSettings, TaggerSettings
+from featpipe.encoders.tagger import Tagger
+from featpipe.errors import EncodingError
 
 if TYPE_CHECKING:
     from featpipe.encoders.encoded import Encoded
@@ -101,8 +104,8 @@ def encoder_on(machine: Machine, plain: Encoder, patch: pytest.MonkeyPatch) -> E
     encoder = Encoder(card, plain.tokenizer, plain.spec)
     tokenize, finish = plain.tokenizer.encode, encoder.make_encoded
 
-    def tokenize_slowly(texts: list[str]) -> Tokens:
-        tokens = tokenize(texts)
+    def tokenize_slowly(texts: list[str], *, with_offsets: bool = False) -> Tokens:
+        tokens = tokenize(texts, with_offsets=with_offsets)
         machine.now += len(tokens.ids) * machine.tokenize
         return tokens
 
@@ -149,6 +152,48 @@ def test_the_slower_of_host_and_card_decides(
     n_tokens = int(plain.count_tokens(TEXTS).sum())
     encoder_on(machine, plain, monkeypatch).encode(TEXTS)
     assert machine.now <= 1.1 * n_tokens * (machine.tokenize + machine.finish)
+
+
+def test_entities_come_with_vectors_while_the_card_computes(
+    tagger_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = EncoderSettings(precision="exact", dtype="float32")
+    plain = Encoder.load(tagger_folder, settings)
+    alone = Tagger.load(tagger_folder, TaggerSettings(precision="exact"), trunk=plain.trunk)
+    texts = [*TEXTS, "", "合" * 700]
+    expected, expected_entities = encode_and_tag(plain, alone, texts)
+    machine = Machine(card=1.0, tokenize=0.1)
+    encoder = encoder_on(machine, plain, monkeypatch)
+    tagger = Tagger(encoder.trunk, alone.head, alone.tokenizer, alone.spec)
+    monkeypatch.setattr(tagger, "score", alone.score)  # nothing is on a real card
+    found, entities = encode_and_tag(encoder, tagger, texts)
+    np.testing.assert_array_equal(found.vectors, expected.vectors)
+    np.testing.assert_array_equal(found.n_windows, expected.n_windows)
+    for name in ("lengths", "start", "end", "label", "score"):
+        column = getattr(entities, name)
+        np.testing.assert_array_equal(column, getattr(expected_entities, name))
+    assert entities.lengths.sum() > 100
+    assert machine.share >= 0.9
+    assert machine.most_waiting <= 24
+
+
+def test_units_of_an_error_are_numbered_as_given(
+    tagger_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Encoder.load(tagger_folder, EncoderSettings(precision="exact"))
+    encoder = encoder_on(Machine(card=1.0, tokenize=0.1), plain, monkeypatch)
+    tagger = Tagger.load(tagger_folder, TaggerSettings(precision="exact"), trunk=plain.trunk)
+    score = tagger.score
+
+    def score_badly(states: torch.Tensor, pack: Pack) -> torch.Tensor:
+        scores = score(states, pack)
+        scores[torch.from_numpy(np.repeat(pack.lengths < 9, pack.lengths))] = torch.nan
+        return scores
+
+    monkeypatch.setattr(tagger, "score", score_badly)
+    with pytest.raises(EncodingError) as caught:
+        encode_and_tag(encoder, tagger, [*TEXTS[:300], "合同", *TEXTS[300:]])
+    assert caught.value.units == (300,)
 
 
 def test_texts_repeat_fail_and_come_in_any_order_as_on_the_processor(

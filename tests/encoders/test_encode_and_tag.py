@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import torch
 from tiny_checkpoints import save_tagger
 
+from featpipe.encoders.encode_and_tag import encode_and_tag
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
-from featpipe.encoders.tagger import Tagger, encode_and_tag
+from featpipe.encoders.tagger import Tagger
 from featpipe.errors import EncodingError
 
 if TYPE_CHECKING:
     from featpipe.encoders.packing import Pack
 
 Text = Callable[[int, int], str]
+SMALL = Path(__file__).parents[2] / "data" / "models" / "zh-small"
 COLUMNS = ("lengths", "start", "end", "label", "score")
 
 
@@ -84,3 +87,31 @@ def test_a_text_that_the_tagger_cannot_read_is_an_error(tmp_path: Path) -> None:
     encoder, tagger = load(folder, "exact")
     with pytest.raises(EncodingError):
         encode_and_tag(encoder, tagger, ["公司", "龘", "合同"])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("precision", ["exact", "mixed"])
+def test_on_a_card_both_are_what_they_are_apart(precision: str) -> None:
+    numbers = np.random.default_rng(0).permutation(6000).tolist()
+    sentence = "江苏长电科技股份有限公司与王建国在上海签订合同。"
+    texts = [f"{chr(0x4E00 + n % 900)}{sentence * (1 + n % 9)}{n}" for n in numbers]
+    encoder = Encoder.load(SMALL, EncoderSettings(precision=precision), device="cuda:0")  # type: ignore[arg-type]
+    settings = TaggerSettings(precision=precision)  # type: ignore[arg-type]
+    tagger = Tagger.load(SMALL, settings, device="cuda:0", trunk=encoder.trunk)
+    encoded, entities = encode_and_tag(encoder, tagger, texts)
+    apart = tagger.find_entities(texts)
+    assert encoded.vectors.tobytes() == encoder.encode(texts).vectors.tobytes()
+    for column in COLUMNS:
+        assert getattr(entities, column).tobytes() == getattr(apart, column).tobytes(), column
+    some = range(0, len(texts), 20)
+    slow = Tagger.load(SMALL, TaggerSettings(precision="exact")).find_entities(
+        [texts[at] for at in some]
+    )
+    same = entities.take(np.array(some))
+    assert len(slow.start) > 500
+    on_card, on_processor = (
+        set(zip(np.repeat(some, e.lengths), e.start, e.end, e.label, strict=True))
+        for e in (same, slow)
+    )
+    assert len(on_card & on_processor) >= 0.995 * len(on_card | on_processor)

@@ -153,7 +153,7 @@ def test_two_encoders_in_two_threads_do_not_disturb_each_other(tmp_path: Path) -
         thread.join()
 
     # In the middle of the one's forward, between its embeddings and its attention.
-    handle = here.trunk._model.embeddings.register_forward_hook(encode_others)  # type: ignore[attr-defined]  # a foreign trunk's
+    handle = here.trunk.model.embeddings.register_forward_hook(encode_others)  # type: ignore[attr-defined]  # a foreign trunk's
     np.testing.assert_array_equal(here.encode(texts).vectors, expected)
 
 
