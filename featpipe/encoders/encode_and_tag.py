@@ -1,7 +1,6 @@
 """Vectors and entities of texts by one forward.
 
-A card computes a portion of the texts while the host finishes the one before and tokenizes the
-next, as in `Encoder.encode`; on a processor all texts are one portion.
+The texts go by `portions`, as in `Encoder.encode` and `Tagger.find_entities`.
 """
 
 from __future__ import annotations
@@ -14,22 +13,24 @@ import numpy as np
 import torch
 
 from featpipe.encoders import encoded, entities
-from featpipe.encoders.encoded import Encoded, report_faults
-from featpipe.encoders.encoder import UNKNOWN, Encoder, Started
-from featpipe.encoders.forward import overlap
 from featpipe.encoders.packing import Sequences
 from featpipe.encoders.pooling import pool
+from featpipe.encoders.portions import overlap, places_in, portions_for
 from featpipe.encoders.precision import running_threads
-from featpipe.encoders.tagger import Tagger, find_faults
-from featpipe.encoders.tokens import find_unknown
-from featpipe.encoders.transfer import CPU
+from featpipe.encoders.tagger import refuse_unknown
 from featpipe.encoders.windows import LabelWindows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from featpipe.encoders import encoder as encoder_module
+    from featpipe.encoders import tagger as tagger_module
+    from featpipe.encoders.encoded import Encoded
+    from featpipe.encoders.encoder import Encoder
     from featpipe.encoders.entities import Entities
     from featpipe.encoders.packing import Pack
+    from featpipe.encoders.portions import Portion
+    from featpipe.encoders.tagger import Tagger
     from featpipe.encoders.tokens import Ints, Tokens
     from featpipe.encoders.transfer import Rows
     from featpipe.encoders.trunk import Trunk
@@ -38,19 +39,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Portion:
+class _Started:
     """Texts on their way through the model."""
 
-    texts: Sequence[str]
-    numbers: Ints
-    """Of the texts, in the call."""
+    portion: Portion
     tokens: Tokens
     short: Ints
-    """Texts of one window; what is computed of them."""
+    """Texts of one window."""
     together: _Together
+    """What is computed of them."""
     long: Ints
-    """The others; their vectors are under way, their labels have other windows."""
-    apart: Started | None
+    """The others, whose labels have other windows than their vectors."""
+    apart: tuple[encoder_module.Started, tagger_module.Started] | None
+    """What is computed of these, if there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,42 +79,32 @@ def encode_and_tag(
     Raises:
         EncodingError: the tagger cannot read some text; ``error.units`` holds their numbers.
     """
-    order = np.arange(len(texts))
-    if encoder.trunk.device != CPU:
-        order = np.argsort([-len(text) for text in texts], kind="stable")  # full packs
-    portions = encoder.cut_portions([texts[at] for at in order.tolist()])
+    portions = portions_for(encoder.trunk.device, texts)
+    start, finish = partial(_start, encoder, tagger), partial(_finish, encoder, tagger)
     with running_threads(encoder.threads), torch.inference_mode():
-        parts = list(
-            overlap(
-                _number(portions, order),
-                partial(_start, encoder, tagger),
-                partial(_finish, encoder, tagger),
-            )
-        )
-    back = np.argsort(order)
-    vectors = encoded.join([part for part, _ in parts]).take(back, on_fault="report")
-    return vectors, entities.join([part for _, part in parts]).take(back)
+        parts = list(overlap(portions, start, finish))
+    places = places_in(portions)
+    vectors = encoded.join([part for part, _ in parts]).take(places, on_fault="report")
+    return vectors, entities.join([part for _, part in parts]).take(places)
 
 
-def _number(portions: Iterator[Sequence[str]], order: Ints) -> Iterator[tuple[Sequence[str], Ints]]:
-    """Each portion with the numbers of its texts."""
-    n_before = 0
-    for portion in portions:
-        yield portion, order[n_before : n_before + len(portion)]
-        n_before += len(portion)
-
-
-def _start(encoder: Encoder, tagger: Tagger, portion: tuple[Sequence[str], Ints]) -> _Portion:
-    texts, numbers = portion
-    tokens = encoder.tokenizer.encode(texts, with_offsets=True)
-    unknown = find_unknown(tokens, encoder.trunk.n_words)
-    if unknown:
-        raise report_faults(dict.fromkeys(numbers[unknown].tolist(), UNKNOWN))
+def _start(encoder: Encoder, tagger: Tagger, portion: Portion) -> _Started:
+    tokens = encoder.tokenizer.encode(portion.texts, with_offsets=True)
+    refuse_unknown(tokens, encoder.trunk.n_words, portion)
     is_short = tokens.lengths <= encoder.spec["max_length"] - encoder.tokenizer.n_special
     short, long = np.flatnonzero(is_short), np.flatnonzero(~is_short)
-    together = _start_together(encoder, tagger, tokens.take(short) if len(long) else tokens)
-    apart = encoder.start(tokens.take(long)) if len(long) else None
-    return _Portion(texts, numbers, tokens, short, together, long, apart)
+    if not len(long):
+        together = _start_together(encoder, tagger, tokens)
+        return _Started(portion, tokens, short, together, long, None)
+    others = tokens.take(long)
+    return _Started(
+        portion,
+        tokens,
+        short,
+        _start_together(encoder, tagger, tokens.take(short)),
+        long,
+        (encoder.start(others), tagger.start([portion.texts[at] for at in long.tolist()], others)),
+    )
 
 
 def _start_together(encoder: Encoder, tagger: Tagger, tokens: Tokens) -> _Together:
@@ -133,25 +124,21 @@ def _start_together(encoder: Encoder, tagger: Tagger, tokens: Tokens) -> _Togeth
     return _Together(windows, sequences, packs)
 
 
-def _finish(encoder: Encoder, tagger: Tagger, portion: _Portion) -> tuple[Encoded, Entities]:
-    tokens, short, long = portion.tokens, portion.short, portion.long
-    n_windows = np.ones(len(portion.texts), np.int64)
-    vectors, scores = _collect(encoder, tagger, portion.together)
-    if portion.apart is not None:
+def _finish(encoder: Encoder, tagger: Tagger, started: _Started) -> tuple[Encoded, Entities]:
+    tokens, short, long = started.tokens, started.short, started.long
+    every = np.arange(len(tokens.ends))
+    n_windows = np.ones(len(every), np.int64)
+    vectors, scores = _collect(encoder, tagger, started.together)
+    if started.apart is not None:
         parts = vectors, scores
-        vectors = np.empty((len(portion.texts), encoder.dim), np.float32)
+        vectors = np.empty((len(every), encoder.dim), np.float32)
         scores = np.empty((len(tokens.ids), scores.shape[1]), np.float32)
         vectors[short], scores[tokens.places(short)] = parts
-        vectors[long] = encoder.collect(portion.apart)
-        n_windows[long] = portion.apart.windows.n_windows
-        scores[tokens.places(long)] = tagger.score_tokens(
-            [portion.texts[at] for at in long.tolist()], tokens.take(long)
-        )
-    faults = find_faults(scores, tokens)
-    if faults:
-        raise report_faults({int(portion.numbers[at]): why for at, why in faults.items()})
-    found = tagger.decode(scores, tokens)
-    every = np.arange(len(portion.texts))
+        of_encoder, of_tagger = started.apart
+        vectors[long] = encoder.collect(of_encoder)
+        n_windows[long] = of_encoder.windows.n_windows
+        scores[tokens.places(long)] = tagger.collect(of_tagger)
+    found = tagger.decode(scores, tokens, started.portion.numbers)
     return encoder.make_encoded(vectors, n_windows, tokens, every, on_fault="report"), found
 
 

@@ -26,10 +26,11 @@ from featpipe.encoders.decoder import load_decoder
 from featpipe.encoders.encoded import Encoded, join, report_faults
 from featpipe.encoders.fingerprint import refuse_changes
 from featpipe.encoders.foreign import load_foreign
-from featpipe.encoders.forward import CUDA_BUDGET, Forwarder, overlap
+from featpipe.encoders.forward import Forwarder
 from featpipe.encoders.memory import keep_freed_memory
-from featpipe.encoders.packing import Sequences, cut_portions
+from featpipe.encoders.packing import Sequences
 from featpipe.encoders.pooling import Steps, find_single, normalise, pool
+from featpipe.encoders.portions import Portion, overlap, places_in, portions_for
 from featpipe.encoders.precision import (
     find_device,
     is_coarse,
@@ -39,7 +40,6 @@ from featpipe.encoders.precision import (
 from featpipe.encoders.spec import CUT_RULE, EncoderSettings, Spec, encoder_spec, fingerprint_of
 from featpipe.encoders.tokenizer import Tokenizer
 from featpipe.encoders.tokens import Tokens, find_unknown
-from featpipe.encoders.transfer import CPU
 from featpipe.encoders.trunk import Trunk, choose_dtype, has_packed_forward, load_trunk, open_parts
 from featpipe.encoders.windows import Vectors, Windows, combine, plan_windows
 from featpipe.errors import UsageError
@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.tokens import Ids, Ints
-
-#: Characters of a portion of the texts for a card: 16 full packs of Chinese, 4 of English.
-PORTION_CHARACTERS = 16 * CUDA_BUDGET
 
 UNKNOWN = "it holds a token for which the model has no embedding"
 NO_TOKENS = "it has no tokens"
@@ -164,43 +161,26 @@ class Encoder:
             EncodingError: units without a finite vector; ``error.units`` holds their numbers.
         """
         distinct = list(dict.fromkeys(texts))
-        if self.trunk.device != CPU:
-            distinct.sort(key=len, reverse=True)  # packs of a portion are then full
         numbers = {text: number for number, text in enumerate(distinct)}
         inverse = np.fromiter(map(numbers.__getitem__, texts), np.int64, len(texts))
+        portions = portions_for(self.trunk.device, distinct)
         with running_threads(self.threads), torch.inference_mode():
-            parts = [
-                self.make_encoded(*part, np.arange(len(part[0])), on_fault="report")
-                for part in self._encode_portions(distinct, prompt)
-            ]
-        return join(parts).take(inverse, on_fault=on_fault)
+            start = partial(self._start_portion, prompt)
+            parts = list(overlap(portions, start, self._finish_portion))
+        return join(parts).take(places_in(portions)[inverse], on_fault=on_fault)
 
-    def _encode_portions(
-        self, texts: Sequence[str], prompt: str | None
-    ) -> Iterator[tuple[Vectors, Ints, Tokens]]:
-        """(vectors, windows of each text, tokens) by portions; on a processor all are one.
-
-        A card computes a portion while the host finishes the one before and tokenizes the next.
-        """
-        return overlap(
-            self.cut_portions(texts), partial(self._start_portion, prompt), self._finish_portion
-        )
-
-    def _start_portion(self, prompt: str | None, texts: Sequence[str]) -> tuple[Tokens, Started]:
+    def _start_portion(self, prompt: str | None, portion: Portion) -> tuple[Tokens, Started]:
         begun = perf_counter()
-        tokens = self.tokenizer.encode(self._with_prompt(texts, prompt))
+        tokens = self.tokenizer.encode(self._with_prompt(portion.texts, prompt))
         self._tokenize_s += perf_counter() - begun
         return tokens, self.start(tokens)
 
-    def cut_portions(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
-        """Those that a card computes together, of texts that never get longer; here all."""
-        if self.trunk.device == CPU or not texts:
-            return iter([texts])
-        return cut_portions(texts, first=CUDA_BUDGET, most=PORTION_CHARACTERS)
-
-    def _finish_portion(self, portion: tuple[Tokens, Started]) -> tuple[Vectors, Ints, Tokens]:
+    def _finish_portion(self, portion: tuple[Tokens, Started]) -> Encoded:
         tokens, started = portion
-        return self.collect(started), started.windows.n_windows, tokens
+        every, vectors = np.arange(len(tokens.ends)), self.collect(started)
+        return self.make_encoded(
+            vectors, started.windows.n_windows, tokens, every, on_fault="report"
+        )
 
     def encode_tokens(
         self, sequences: Sequence[Sequence[int]], *, prompt: str | None = None

@@ -18,7 +18,7 @@ Guarantees:
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -27,7 +27,7 @@ from featpipe.encoders.precision import running_threads
 from featpipe.encoders.transfer import CPU, Arrival, mark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from featpipe.encoders.packing import Pack, Sequences
     from featpipe.encoders.tokens import Ints
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
 
     Compute = Callable[[Trunk, Pack], torch.Tensor]
 
-PortionT = TypeVar("PortionT")
-StartedT = TypeVar("StartedT")
-FinishedT = TypeVar("FinishedT")
-
 #: Tokens of a pack: large enough to fill the kernels, small enough for the processor's cache.
 CPU_BUDGET = 4096
 CUDA_BUDGET = 16384
@@ -47,24 +43,6 @@ CUDA_BUDGET = 16384
 #: Numbers in the hidden states (tokens times width) that are worth a thread: with fewer, waking it
 #: takes as long as what it computes, and where the processors are busy all wait for it.
 NUMBERS_A_THREAD = 12 * 384
-
-
-def overlap(
-    portions: Iterable[PortionT],
-    start: Callable[[PortionT], StartedT],
-    finish: Callable[[StartedT], FinishedT],
-) -> Iterator[FinishedT]:
-    """Start each portion, and finish it once the next is started.
-
-    A card computes a portion while the host finishes the one before and prepares the next.
-    """
-    ahead: list[StartedT] = []
-    for portion in portions:
-        ahead.append(start(portion))
-        if len(ahead) > 1:
-            yield finish(ahead.pop(0))
-    for started in ahead:
-        yield finish(started)
 
 
 class Forwarder:

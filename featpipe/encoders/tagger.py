@@ -14,7 +14,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,12 +26,13 @@ from featpipe.encoders.checkpoint import Checkpoint, describe_checkpoint
 from featpipe.encoders.crf import Head, load_head
 from featpipe.encoders.encoded import report_faults
 from featpipe.encoders.encoder import UNKNOWN
-from featpipe.encoders.entities import Entities, Tags, decode
+from featpipe.encoders.entities import Entities, Tags, decode, join
 from featpipe.encoders.fingerprint import refuse_changes
 from featpipe.encoders.foreign import load_foreign
 from featpipe.encoders.forward import Forwarder
 from featpipe.encoders.memory import keep_freed_memory
 from featpipe.encoders.packing import Sequences
+from featpipe.encoders.portions import Portion, overlap, places_in, portions_for
 from featpipe.encoders.precision import (
     find_device,
     is_coarse,
@@ -46,14 +47,25 @@ from featpipe.encoders.windows import LabelWindows, plan_label_windows
 from featpipe.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from featpipe.encoders.calibration import Calibration
     from featpipe.encoders.packing import Pack
-    from featpipe.encoders.tokens import Tokens
+    from featpipe.encoders.tokens import Ints, Tokens
+    from featpipe.encoders.transfer import Rows
     from featpipe.encoders.trunk import Trunk
     from featpipe.encoders.viterbi import Scores
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Texts on their way through the model."""
+
+    windows: LabelWindows
+    n_tokens: int
+    packs: Iterator[tuple[Pack, Rows]]
+    """Scores of each pack; on a card they are under way."""
 
 
 class Tagger:
@@ -149,37 +161,53 @@ class Tagger:
         Raises:
             EncodingError: the model gives NaN for some; ``error.units`` holds their numbers.
         """
-        tokens = self.tokenizer.encode(texts, with_offsets=True)
-        unknown = find_unknown(tokens, self.trunk.n_words)
-        if unknown:
-            raise report_faults(dict.fromkeys(unknown, UNKNOWN))
+        portions = portions_for(self.trunk.device, texts)
         with running_threads(self.threads), torch.inference_mode():
-            scores = self.score_tokens(texts, tokens)
-        return self.decode(scores, tokens)
+            parts = list(overlap(portions, self._start_portion, self._finish_portion))
+        return join(parts).take(places_in(portions))
+
+    def _start_portion(self, portion: Portion) -> tuple[Portion, Tokens, Started]:
+        tokens = self.tokenizer.encode(portion.texts, with_offsets=True)
+        refuse_unknown(tokens, self.trunk.n_words, portion)
+        return portion, tokens, self.start(portion.texts, tokens)
+
+    def _finish_portion(self, started: tuple[Portion, Tokens, Started]) -> Entities:
+        portion, tokens, on_the_way = started
+        return self.decode(self.collect(on_the_way), tokens, portion.numbers)
 
     def score_tokens(self, texts: Sequence[str], tokens: Tokens) -> Scores:
         """Scores (tokens, labels) of texts whose tokens, with offsets, are known.
 
         Each token's scores come from the window that owns it.
         """
+        return self.collect(self.start(texts, tokens))
+
+    def start(self, texts: Sequence[str], tokens: Tokens) -> Started:
+        """Send texts off; on a card they are computed until `collect`."""
         windows = self._plan_windows(texts, tokens)
         sequences = Sequences(
             tokens.ids, windows.start, windows.length, self.tokenizer.prefix, self.tokenizer.suffix
         )
-        out = np.empty((len(tokens.ids), len(self.spec["labels"])), np.float32)
-        for pack, rows in self._forwarder.run(sequences, self._compute, threads=self.threads):
-            windows.take_own(out, rows, pack, len(self.tokenizer.prefix))
+        packs = self._forwarder.start(sequences, self._compute, threads=self.threads)
+        return Started(windows, len(tokens.ids), packs)
+
+    def collect(self, started: Started) -> Scores:
+        """Scores (tokens, labels) of the texts."""
+        out = np.empty((started.n_tokens, len(self.spec["labels"])), np.float32)
+        for pack, rows in started.packs:
+            started.windows.take_own(out, rows, pack, len(self.tokenizer.prefix))
         return out
 
-    def decode(self, scores: Scores, tokens: Tokens) -> Entities:
-        """Entities from scores (tokens, labels).
+    def decode(self, scores: Scores, tokens: Tokens, numbers: Ints) -> Entities:
+        """Entities from scores (tokens, labels) of the texts with these `numbers`.
 
         Raises:
             EncodingError: scores that are not finite; ``error.units`` holds their texts' numbers.
         """
-        faults = find_faults(scores, tokens)
-        if faults:
-            raise report_faults(faults)
+        units = tokens.texts_of(np.flatnonzero(~np.isfinite(scores).all(axis=1)))
+        if units:
+            reason = "the tagger gives NaN or infinity for it"
+            raise report_faults(dict.fromkeys(numbers[units].tolist(), reason))
         labels, probabilities = self.head.choose(scores, tokens.lengths)
         return decode(labels, probabilities, tokens, self._tags, self._calibration)
 
@@ -221,7 +249,12 @@ def _check_n_labels(checkpoint: Checkpoint, n_labels: int, n_scores: int) -> Non
         )
 
 
-def find_faults(scores: Scores, tokens: Tokens) -> dict[int, str]:
-    """Reason by text, for those whose scores (tokens, labels) are not finite."""
-    units = tokens.texts_of(np.flatnonzero(~np.isfinite(scores).all(axis=1)))
-    return dict.fromkeys(units, "the tagger gives NaN or infinity for it")
+def refuse_unknown(tokens: Tokens, n_words: int, portion: Portion) -> None:
+    """Refuse ids without an embedding.
+
+    Raises:
+        EncodingError: there are some; ``error.units`` holds their texts' numbers.
+    """
+    unknown = find_unknown(tokens, n_words)
+    if unknown:
+        raise report_faults(dict.fromkeys(portion.numbers[unknown].tolist(), UNKNOWN))
