@@ -19,6 +19,7 @@ from featpipe.extraction.scoring.context import (
     number_columns,
 )
 from featpipe.extraction.scoring.entities import EntityMarks
+from featpipe.extraction.scoring.flat_tables import LineAmount, amounts_of_lines
 from featpipe.extraction.scoring.headings import before_gaps, starts_behind_headings
 from featpipe.extraction.scoring.labels import find_nothing, form_marks
 from featpipe.extraction.scoring.lines import Lines
@@ -30,7 +31,7 @@ from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
 from featpipe.extraction.values.codes import covered_before, cut_places, find_codes, places_inside
 from featpipe.extraction.values.text import compact, fold, fold_width, points_of
-from featpipe.extraction.values.values import find_periods, find_values, read_value
+from featpipe.extraction.values.values import Found, find_periods, find_values, read_value
 from featpipe.store.sorted_values import distinct
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.tokens import Tokens
     from featpipe.extraction.scoring.word_pairs import WordPairs
     from featpipe.extraction.values.text import Compact
-    from featpipe.extraction.values.values import FieldType, Found, Value
+    from featpipe.extraction.values.values import FieldType, Value
 
     Bools = NDArray[np.bool_]
     Ints = NDArray[np.int64]
@@ -249,7 +250,8 @@ class PageFeatures:
     def is_sum(self) -> Bools:
         """Tokens (n_tokens,) in rows of sums."""
         sums = np.zeros(len(self.tokens), bool)
-        for start, end in rows_of_sums(self.page.text):
+        flat = [(one.start, one.end) for one in self.amounts_of_lines if one.is_sum]
+        for start, end in (*rows_of_sums(self.page.text), *flat):
             first, last = np.searchsorted(self.tokens.start, (start, end))
             sums[first:last] = True
         return sums
@@ -286,7 +288,16 @@ class PageFeatures:
                 self._found[kind] = list(find_periods(self.folded, dates))
             else:
                 self._found[kind] = list(find_values(self.folded, kind))
+            if kind == "money":
+                own = self.amounts_of_lines
+                self._found[kind] += [Found(one.start, one.end, one.value) for one in own]
+                self._found[kind].sort(key=lambda one: one.start)
         return self._found[kind]
+
+    @cached_property
+    def amounts_of_lines(self) -> list[LineAmount]:
+        """Amounts of tables that were made lines of."""
+        return list(amounts_of_lines(self.folded))
 
     def value_at(self, kind: FieldType, start: int, end: int) -> Value:
         """The value of a span: as its type finds it there, else as its text is read by itself.

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.scoring.flat_tables import amounts_of_lines
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.synonyms import in_brackets, is_known, is_party
 from featpipe.extraction.scoring.text_tables import may_be_header, text_tables
@@ -50,6 +51,12 @@ def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...
     known = [(start, end) for start, end, _ in tables]
     every = [*tables, *text_tables(text, known)]
     spans = [span for table in every for span in _headers_of(text, *table)]
+    inside = [(start, end) for start, end, _ in every]
+    spans += [
+        LabelledSpan(one.start, one.end, one.label)
+        for one in amounts_of_lines(fold_width(text))
+        if not any(start <= one.start < end for start, end in inside)
+    ]
     return tuple(sorted(spans, key=lambda span: span.start))
 
 
