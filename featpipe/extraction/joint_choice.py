@@ -151,7 +151,8 @@ def _expected_numbers(
         for name, own in chosen.items()
         if own.numbers and relations.as_many[name]
     }
-    for name, own in given.items():
+    for name in found:
+        own = given.get(name, [])
         others = [given[other] for other in relations.as_many[name] if other in given]
         if others and max(map(len, (own, *others))) > 1:
             numbers, weights = zip(*((len(p), np.mean(p)) for p in others), strict=True)

@@ -259,6 +259,25 @@ def test_a_field_has_as_many_values_as_one_that_is_sure_of_its_own() -> None:
     assert counts["given"] > 1.2 * counts["alone"], counts
 
 
+@pytest.mark.parametrize(("n_records", "least", "most"), [(4, 15, 20), (1, 0, 0)])
+def test_a_field_in_doubt_has_values_where_another_has_several(
+    n_records: int, least: int, most: int
+) -> None:
+    unlike: dict[str, dict[str, float]] = {START: {}, END: {}}
+    n_given = 0
+    for seed in range(200, 220):
+        text, _ = freezes(seed, n_records)
+        found = scored(text)
+        model, own = found[END]
+        found = found | {END: (model, replace(own, confidences=own.confidences.clip(max=0.2)))}
+        alone = Relations(unlike, unlike, {START: (), END: ()})
+        assert values_of(found, alone)[END] == []
+        given = values_of(found, Relations(unlike, unlike, {START: (END,), END: (START,)}))[END]
+        assert len(given) != 1
+        n_given += bool(given)
+    assert least <= n_given <= most
+
+
 @pytest.mark.parametrize("order", [(START, END), (END, START)])
 def test_a_field_asked_for_alone_has_the_values_it_has_among_all(
     cache: Path, order: tuple[str, str]

@@ -14,6 +14,7 @@ from featpipe.extraction.scoring.field_names import RELATED
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.parallel import (
     LEAST_USUAL,
+    MOST_EXPECTED,
     ExpectedNumber,
     RankedValues,
     choose_further,
@@ -139,12 +140,23 @@ class FieldModel:
         """Whether it is pretrained, and no sample has shown a value of it."""
         return self.is_pretrained and not len(self.exemplars)
 
-    def first_of(self, probabilities: Floats, confidences: Floats, measured: Floats) -> list[int]:
-        """Number of the value to report first, if one is sure enough; arguments as of Scored."""
+    def first_of(
+        self, probabilities: Floats, confidences: Floats, measured: Floats, gained: float = 0.0
+    ) -> list[int]:
+        """Number of the value to report first, if one is sure enough; arguments as of Scored.
+
+        Args:
+            probabilities: of the values.
+            confidences: of the values.
+            measured: of the values.
+            gained: log odds that it gains by other fields.
+
+        """
         is_named = measured[:, _BEHIND_ALIAS] > 0
         is_labelled = (measured[:, _BEHIND_ALIAS] >= 1) & (measured[:, _FROM_LABEL] > 0)
         able = is_named if self.is_untaught else np.ones(len(probabilities), bool)
-        is_sure = confidences >= (_LEAST_UNSHOWN if self.is_unshown else LEAST_CONFIDENCE)
+        least = _LEAST_UNSHOWN if self.is_unshown else LEAST_CONFIDENCE
+        is_sure = confidences >= (sigmoid(log_odds(np.array(least)) - gained) if gained else least)
         is_sure[:1] |= is_labelled[:1] & (probabilities[:1] >= _LEAST_LABELLED)
         return [number for number in np.flatnonzero(able)[:1].tolist() if is_sure[number]]
 
@@ -162,10 +174,18 @@ class FieldModel:
             expected: how many there should be, if other fields tell.
 
         """
-        first = self.first_of(scored.probabilities, scored.confidences, scored.measured)
-        if not first or not self.may_be_many:
+        given = scored.probabilities, scored.confidences, scored.measured
+        first = self.first_of(*given)
+        if not self.may_be_many:
+            return first
+        is_doubted = not first
+        if is_doubted and expected is not None:
+            first = self.first_of(*given, max(expected.log_odds(2), 0.0))
+        if not first:
             return first
         chosen = first + self._choose_further(scored, first[0], taken, expected)
+        if is_doubted and len(chosen) < 2:
+            return []
         if self.kind not in AMOUNTS:
             return chosen
         return settle_totals(chosen, scored.groups, scored.probabilities)
@@ -314,7 +334,7 @@ def _score(
     )
     best, ranked = best[order], tuple(groups[number] for number in order)
     p, values, measured = p[order], values[order], measured[best]
-    has_further = model.may_be_many and model.first_of(p, confidences, measured)
+    has_further = model.may_be_many and model.first_of(p, confidences, measured, MOST_EXPECTED)
     return Scored(
         found, logits, ranked, p, values, hashed.at(best).matrix(), measured,
         parallel_columns(features, found, ranked, p if has_further else np.empty(0)), confidences,

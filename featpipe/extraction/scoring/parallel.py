@@ -62,7 +62,7 @@ LEAST_OWN = 0.005
 #: Log odds that a further value gains where all fields that should have as many have enough, and
 #: loses where none has, if they are many and certain. Chosen on the halves for development of
 #: announcements, event sentences and freezes.
-_MOST_EXPECTED = 1.5
+MOST_EXPECTED = 1.5
 #: How many certain fields count half.
 _HALF_EXPECTED = 0.5
 #: Tokens before two values, and behind them, that are compared.
@@ -192,7 +192,7 @@ class ExpectedNumber:
         """What a value gains that would be the field's number-th."""
         total = float(self.weights.sum())
         share = float(self.weights[self.numbers >= number].sum()) / total
-        return _MOST_EXPECTED * total / (total + _HALF_EXPECTED) * (2.0 * share - 1.0)
+        return MOST_EXPECTED * total / (total + _HALF_EXPECTED) * (2.0 * share - 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
