@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from featpipe.extraction.scoring.table_headers import table_headers
+from featpipe.extraction.scoring.features import PageFeatures
+from featpipe.extraction.scoring.page import page_of_text
+from featpipe.extraction.scoring.table_headers import row_numbers, table_headers
 
 #: Row, column, start, end, rows spanned, columns spanned.
 Cell = tuple[int, int, int, int, int, int]
@@ -149,3 +151,22 @@ def test_a_party_at_the_left_of_several_rows_has_them() -> None:
         "宏达公司": ("名称", "甲方"), "北京": ("地址", "甲方"),
         "泰恒公司": ("名称", "乙方"), "杭州": ("地址", "乙方"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "numbers"),
+    [
+        ("包号\t货物\t金额（万元）\n1\t电缆\t3,000\n2\t变压器\t2,000", ["1", "2"]),
+        ("序号\t货物\t金额（万元）\n01\t电缆\t3,000", ["01"]),
+        ("货物\t第几批\t金额（亿元）\n电缆\t1\t1\n变压器\t2\t2\n开关\t3\t3", ["1", "2", "3"]),
+        ("货物\t数量\t金额（万元）\n电缆\t1\t3,000\n变压器\t1\t2,000", []),
+        ("货物\t数量\t金额（万元）\n电缆\t5\t3,000\n变压器\t6\t2,000", []),
+    ],
+)
+def test_what_counts_the_rows_of_a_table_is_no_amount(rows: str, numbers: list[str]) -> None:
+    text, cells = table_of(rows)
+    found = list(row_numbers(text, table_headers(text, [(0, len(text), cells)])))
+    assert [text[start:end] for start, end in found] == numbers
+    features = PageFeatures(page_of_text(text, tables=[(0, len(text), cells)]))
+    covered = features.no_amounts("money").covered
+    assert all(covered[end] > covered[start] for start, end in found)

@@ -25,6 +25,7 @@ from featpipe.extraction.scoring.labels import find_nothing, form_marks
 from featpipe.extraction.scoring.lines import Lines
 from featpipe.extraction.scoring.parallel import ListContext
 from featpipe.extraction.scoring.sentence_words import SentenceWords
+from featpipe.extraction.scoring.table_headers import row_numbers
 from featpipe.extraction.scoring.text_tables import rows_of_cells, rows_of_sums
 from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_kinds import WordKinds
@@ -269,6 +270,7 @@ class PageFeatures:
             others: tuple[FieldType, ...] = ("date", "period", "percent")
             named = [(f.start, f.end) for k in others if k != kind for f in self.find(k)]
             named += [match.span() for match in _plain_phone.finditer(self.folded)]
+            named += row_numbers(self.page.text, self.page.headers) if kind == "money" else ()
             # 500kw and 3.5 are amounts, 2024-0731 is none.
             codes = [
                 (start, end)

@@ -42,6 +42,11 @@ _ordinal = re.compile(
     r"(?P<counted>第)?(?:[一二三四五六七八九十]{1,3}|\d{1,2})"
     r"(?(counted)[\u4e00-\u9fff]{0,2}|(?:[期批笔次包月]|季度|标段)?)"
 )
+#: Heads of columns that number their rows, and of those whose 1, 2, 3 are amounts.
+_counts = re.compile(
+    r"(?:序|编|包|标段|行|项目?)\s?号|序列|序次|项次|no\.?|#|item(?: no\.?)?|lot(?: no\.?)?"
+)
+_of_amounts = re.compile(r"[额价款费元值]|amount|price|total|value|fee|cost|usd|rmb|\$")
 #: Characters around the beginning of a table that its unit is looked for in.
 _AROUND = 80
 
@@ -58,6 +63,28 @@ def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...
         if not any(start <= one.start < end for start, end in inside)
     ]
     return tuple(sorted(spans, key=lambda span: span.start))
+
+
+def row_numbers(text: str, cells: Sequence[LabelledSpan]) -> Iterator[tuple[int, int]]:
+    """Spans of the cells that count a table's rows: 1, 2, 3 below one header, or 1 below 序号."""
+    begun: dict[str, list[LabelledSpan]] = {}
+    for cell in cells:
+        if _of_amounts.search(fold_width(cell.label)):
+            continue
+        column = begun.setdefault(cell.label, [])
+        number = text[cell.start : cell.end].strip().lstrip("0")
+        if column and number != str(len(column) + 1):
+            yield from _counted(column)
+            column.clear()
+        if number == str(len(column) + 1):
+            column.append(cell)
+    for column in begun.values():
+        yield from _counted(column)
+
+
+def _counted(column: Sequence[LabelledSpan]) -> Iterator[tuple[int, int]]:
+    if len(column) > 1 or (column and _counts.fullmatch(fold_width(column[0].label))):
+        yield from ((cell.start, cell.end) for cell in column)
 
 
 def _headers_of(text: str, start: int, end: int, cells: Sequence[Cell]) -> Iterator[LabelledSpan]:
