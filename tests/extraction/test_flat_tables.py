@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from featpipe.extraction.scoring.features import PageFeatures
+from featpipe.extraction.scoring.field_fitting import fit_field
 from featpipe.extraction.scoring.flat_tables import amounts_of_lines
 from featpipe.extraction.scoring.page import page_of_text
 from featpipe.extraction.values.text import fold_width
@@ -81,3 +82,12 @@ def test_each_is_a_cell_below_its_header_with_its_value() -> None:
     sums = features.tokens.start[features.is_sum]
     assert set(sums.tolist()) <= set(range(at, at + 10))
     assert at in sums
+
+
+@pytest.mark.parametrize("name", ["合同总价", "中标金额"])
+def test_all_rows_are_values_of_a_field_that_is_known_by_its_name(name: str) -> None:
+    text = HEADED[: HEADED.index("2、")].replace("合同总价", name)
+    model = fit_field([], "money", (name,))
+    scored = model.score(PageFeatures(page_of_text(text)))
+    found = {scored.groups[number].value.key for number in model.choose(scored)}
+    assert found == {"91925800", "4850000"}
