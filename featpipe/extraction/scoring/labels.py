@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
+from featpipe.extraction.scoring.english_statements import find_named
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.scoring.phrases import find_phrases
 from featpipe.extraction.scoring.synonyms import OWN_NAMES, is_party
@@ -185,7 +186,8 @@ def _named_places(folded: str, aliases: Iterable[str]) -> dict[int, int]:
         for label in find_bare_labels(folded)
         if label.words in wanted or label.qualifier in wanted
     }
-    return places | {p.start: p.end for p in find_phrases(folded) if p.words in wanted}
+    places |= {p.start: p.end for p in find_phrases(folded) if p.words in wanted}
+    return places | dict(find_named(folded, map(fold_width, aliases)))
 
 
 def _starts(folded: str, label: _Label) -> Iterator[tuple[int, bool]]:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.bare_labels import find_bearers
+from featpipe.extraction.scoring.english_statements import find_english
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.scoring.statements import (
     DATE,
@@ -94,7 +95,7 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
         if "\n" in folded.strip():  # more than a sentence
             found |= {*find_statements(folded)}
         found |= {Phrase(*one.span("value"), "印发日期") for one in _issued.finditer(folded)}
-    found |= {*find_roles(folded)}
+    found |= {*find_roles(folded), *(Phrase(*told) for told in find_english(folded))}
     found |= {Phrase(*one.span("value"), "单据编号") for one in _serial.finditer(head)}
     return tuple(sorted(found))
 

@@ -304,7 +304,7 @@ def find_roles(folded: str) -> Iterator[Phrase]:
         end = role.end()
         named = [*_english_name.finditer(folded, low, role.start())]
         if named:
-            yield Phrase(*named[0].span("name"), role["words"].strip())
+            yield Phrase(*named[0].span("name"), "".join(role["words"].split()))
 
 
 def find_orders(folded: str) -> Iterator[Phrase]:

@@ -1,0 +1,274 @@
+"""Statements of English agreements: sentences that say a value without a label.
+
+Whose law governs, when a lease begins and ends, how long notice is, what the rent comes to. Some
+are told by their verbs, whatever a field is called (*governed by the laws of* the State of
+Ohio); others by the field's own name (*a monthly fee of* $4,500, $900 *as a deposit*, May 1, 2024
+*(the "Closing Date")*). The words are those in general use, written down by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from featpipe.extraction.scoring.english_words import (
+    DATE,
+    MONEY,
+    PERCENT,
+    PERIOD,
+    SPELLED_MONEY,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+#: A blank of a sentence, which may be a line break; any few words of one.
+_S = r"\s{1,4}"
+_LATER = r"(?:[^.;]|\.(?=\d))"
+#: Where a name of a place ends.
+_PLACE_ENDS = (
+    rf"(?=\s{{0,4}}(?:[,.;()\n]|\Z)|{_S}(?:without|excluding|except|applicable|as|shall|will|in|with|that"
+    r"|which|govern|to|have|has|regardless|for|irrespective|and\s{1,4}(?!wales|northern|tobago|herzegovina))\b)"
+)
+_PLACE = r"[a-z][a-z\s]{2,50}?"
+_BORDER = (
+    r"(?:at{S}least|not{S}less{S}than|no{S}(?:less|fewer){S}than|a{S}minimum{S}of|giving)".replace(
+        "{S}", _S
+    )
+)
+_GIVEN = rf"(?:{_BORDER}{_S}){{0,2}}(?:the{_S}other{_S}party{_S})?(?:{_BORDER}{_S})?"
+
+
+class _Told(NamedTuple):
+    """A word that a text has, a pattern with named groups, and what a label would call each."""
+
+    word: str
+    pattern: re.Pattern[str]
+    labels: dict[str, str]
+
+
+def _told(word: str, pattern: str, **labels: str) -> _Told:
+    return _Told(word, re.compile(pattern), labels)
+
+
+_TOLD = (
+    _told(
+        "governed",
+        rf"governed{_S}(?:(?:in{_S}all{_S}respects|exclusively){_S})?by,?{_S}"
+        rf"(?:and{_S}(?:shall{_S}be{_S})?(?:construed|interpreted|enforced)[^.;]{{0,60}}?{_S}(?:with|under|by),?{_S})?"
+        rf"(?:the{_S})?(?:(?:internal|substantive|local){_S})?"
+        rf"(?:laws?{_S}(?:of|in{_S}force{_S}in){_S}(?:the{_S})?(?P<law>{_PLACE}){_PLACE_ENDS}"
+        rf"|(?P<short>[a-z]{{3,20}}{_S}law)\b)",
+        law="governinglaw",
+        short="governinglaw",
+    ),
+    _told(
+        "govern",
+        rf"laws?{_S}of{_S}(?:the{_S})?(?P<law>{_PLACE}){_S}(?:shall{_S}|will{_S})?governs?\b",
+        law="governinglaw",
+    ),
+    _told(
+        "jurisdiction",
+        rf"jurisdiction{_S}of{_S}(?:the{_S})?(?P<court>(?:[a-z]{{2,12}}{_S}){{0,4}}?courts?{_S}"
+        rf"(?:(?:located|sitting){_S})?(?:of|in|for){_S}[a-z][a-z\s]{{2,50}}?(?:,{_S}[a-z]{{4,20}})?)"
+        rf"(?=\s{{0,4}}[,.;(]|{_S}(?:for|to|and{_S}(?!wales)|in|over|with)\b|\s*\Z)",
+        court="jurisdiction",
+    ),
+    _told(
+        "jurisdiction",
+        rf"(?P<court>courts{_S}(?:of|in){_S}(?:the{_S})?[a-z][a-z\s]{{2,50}}?){_S}(?:shall{_S}|will{_S})?have{_S}"
+        rf"(?:(?:non-)?exclusive{_S})?jurisdiction",
+        court="jurisdiction",
+    ),
+    _told(
+        "notice",
+        rf"\b(?:terminat|cancel|end{_S}(?:this|the)|resign){_LATER}{{0,140}}?\b(?:upon|on|by|with|giv(?:e|es|ing)){_S}"
+        rf"{_GIVEN}(?P<notice>{PERIOD})(?:'s?)?{_S}(?:(?:prior|advance|written|and){_S}){{0,3}}notice",
+        notice="noticeperiod",
+    ),
+    _told(
+        "confidential",
+        rf"confidential{_LATER}{{0,160}}?\bfor{_S}(?:(?:a{_S})?(?:further{_S}|additional{_S})?(?:period|term){_S}of{_S})?"
+        rf"(?P<period>{PERIOD})",
+        period="confidentialityperiod",
+    ),
+    _told(
+        "liab",
+        rf"\b(?:liability|liable){_LATER}{{0,160}}?\b(?:exceed|limited{_S}to|capped{_S}at)"
+        rf"(?:{_S}(?:an?|the|total|aggregate|amount|sum|of)){{0,4}}{_S}(?P<cap>{MONEY})",
+        cap="liabilitycap",
+    ),
+    _told(
+        "interest",
+        rf"\binterest{_LATER}{{0,60}}?(?:\brate(?:{_S}of|{_S}equal{_S}to)|\bat){_S}(?P<rate>{PERCENT})",
+        rate="interestrate",
+    ),
+    _told(
+        "principal",
+        rf"\bprincipal{_S}(?:amount|sum|balance)(?:{_S}of{_S}up{_S}to|{_S}of){_S}"
+        + SPELLED_MONEY.replace("value", "sum"),
+        sum="principalamount",
+    ),
+    _told(
+        "install",
+        rf"\bmonthly{_S}(?:payment{_S})?instal?lments?{_S}of{_S}(?P<sum>{MONEY})",
+        sum="monthlypayment",
+    ),
+    _told(
+        "premises",
+        rf"\b(?:premises|property){_S}(?:(?:commonly{_S})?(?:located|situated|known))(?:{_S}at|{_S}as|{_S}in){{1,2}}{_S}"
+        rf"(?P<place>[^.;()\n]{{6,120}}?)(?=\s{{0,4}}\(|\.\s|[;\n]|\.?\Z|,{_S}(?:together|consisting|which|for|as)\b)",
+        place="premises",
+    ),
+    _told(
+        "employ",
+        rf"\b(?:employed|employ{_S}the{_S}employee|employs{_S}the{_S}employee){_S}(?:as|in{_S}the{_S}position{_S}of){_S}"
+        rf"(?:(?:an?|the){_S})?(?P<post>[a-z][a-z\s&/-]{{2,50}}?)"
+        rf"(?=\s{{0,4}}[,.;(\n]|{_S}(?:and|reporting|with|at|based|in|on|by|from|for)\b)",
+        post="position",
+    ),
+    _told(
+        "hours",
+        rf"\b(?P<hours>\d{{1,2}}(?:\.\d{{1,2}})?{_S}hours{_S}(?:per|a|each){_S}week)\b",
+        hours="workinghours",
+    ),
+    _told(
+        "entitled",
+        rf"\bentitled{_S}to{_S}(?P<days>{PERIOD})(?:'s?)?{_S}(?:of{_S})?(?:paid{_S})?(?:annual{_S})?"
+        r"(?:holidays?|leave|vacation)\b",
+        days="holidayentitlement",
+    ),
+    _told(
+        "probation",
+        rf"\bfirst{_S}(?P<time>{PERIOD}){_S}of{_LATER}{{0,60}}?\bprobation",
+        time="probationperiod",
+    ),
+    _told(
+        "within",
+        rf"\b(?:payable|paid|pay{_LATER}{{0,80}}?|due){_S}(?P<terms>within{_S}{PERIOD}{_S}(?:after|of|from|following)"
+        rf"(?:{_S}(?:the|an?|each|its|receipt|receiving|date|invoice|of|correct|valid|undisputed))"
+        rf"{{0,6}}{_S}(?:receipt|invoices?|delivery))\b",
+        terms="paymentterms",
+    ),
+    _told(
+        "from",
+        rf"\bfrom{_S}(?P<first>{DATE}){_S}(?:to|until|through){_S}(?:and{_S}including{_S})?(?P<last>{DATE})",
+        first="startdate",
+        last="enddate",
+    ),
+    _told(
+        "commenc",
+        rf"\b(?:commences|commencing|commence){_S}on{_S}(?P<first>{DATE})"
+        rf"(?:(?:,|{_S}and)?(?:{_S}shall)?{_S}(?:end|ends|ending|expir(?:e|es|ing)|terminat(?:e|es|ing)){_S}on{_S}(?P<last>{DATE}))?",
+        first="startdate",
+        last="enddate",
+    ),
+    _told(
+        "on",
+        rf"\b(?:employment|term|lease|agreement|services|tenancy){_S}(?:(?:will|shall){_S})?"
+        rf"(?:begins?|starts?){_S}on{_S}(?P<first>{DATE})"
+        rf"(?:(?:,|{_S}and)?(?:{_S}shall)?{_S}(?:end|ends|ending|expir(?:e|es|ing)|terminat(?:e|es|ing)){_S}on{_S}(?P<last>{DATE}))?",
+        first="startdate",
+        last="enddate",
+    ),
+    _told(
+        "effect",
+        rf"\b(?:remain|continue|be){_S}in{_S}(?:full{_S})?(?:force{_S}and{_S})?effect{_S}for{_S}"
+        rf"(?:(?:an?{_S})?(?:initial{_S})?(?:period|term){_S}of{_S})?(?P<term>{PERIOD})",
+        term="term",
+    ),
+    _told(
+        "effect",
+        rf"\b(?:effective{_S}(?:as{_S}of|on|from)|with{_S}effect{_S}from|takes?{_S}effect{_S}on){_S}(?P<day>{DATE})",
+        day="effectivedate",
+    ),
+    _told(
+        "renew",
+        rf"\brenew{_LATER}{{0,80}}?\b(?:successive|additional|further|consecutive|another){_S}"
+        rf"(?:(?:periods?|terms?){_S}of{_S}(?P<time>{PERIOD})|(?P<short>{PERIOD})){_S}?(?:{_S}(?:periods?|terms?))?",
+        time="renewalperiod",
+        short="renewalperiod",
+    ),
+)
+
+#: Between a name and the verb that says its value: the term *of this agreement* is two years.
+_CARRIED = (
+    r"(?:of|for|under|payable|due|hereunder|this|the|these|such|agreement|lease|contract|loan|note"
+    r"|premises|property|services?|employment|tenancy|licen[cs]e|order|work|products?|goods"
+    r"|project|tenant|landlord|customer|client|buyer|seller|borrower|lender|employee|per|month"
+    r"|by|to|from|year|annum|monthly|annual)"
+)
+_VERB = (
+    rf"(?:is|are|was|will{_S}be|shall{_S}be|shall{_S}equal|equals|amounts{_S}to|of|in{_S}the{_S}amount{_S}of"
+    rf"|in{_S}the{_S}sum{_S}of|at|totall?ing)"
+)
+_SUM = (
+    rf"(?:(?:(?:fixed|set|agreed|currently){_S})?(?:(?:at|equal{_S}to|for){_S})?(?:in{_S})?"
+    rf"(?:(?:an?|the){_S}(?:(?:total|initial|fixed){_S})?(?:period|term|sum|amount|total|rate){_S}of{_S})?)"
+)
+_VALUE = rf"(?:{PERCENT}|{DATE}|{PERIOD}|{SPELLED_MONEY})"
+_VALUE_BEFORE = rf"(?<![a-z\d.,$/-])(?P<whole>{PERCENT}|{DATE}|{PERIOD}|{MONEY})"
+#: Behind a name, up to the value.
+_says = re.compile(
+    rf"(?:\"|'|\s{{0,2}}\([^()\n]{{1,40}}\))?(?:{_S}{_CARRIED}){{0,6}}?{_S}{_VERB}{_S}{_SUM}"
+    rf"(?P<whole>{_VALUE})"
+)
+#: Before a name.
+_as = re.compile(
+    rf"{_VALUE_BEFORE}\)?(?:{_S}per{_S}[a-z]{{3,8}})?{_S}as{_S}(?:an?{_S}|the{_S})?(?:[a-z]{{3,14}}{_S}){{0,2}}\Z"
+)
+_defined = re.compile(rf"{_VALUE_BEFORE}\)?,?\s{{0,4}}\((?:[a-z]{{2,10}}\s){{0,3}}\"\Z")
+_LONGEST_BEFORE = 100
+#: Right before a name, words that make it another thing.
+_another = re.compile(
+    r"\b(?:late|default|overdue|additional|termination|cancellation|holdover|renewal|extension|extended|original"
+    r"|previous|prior|former|maximum|minimum|pet|key|cleaning|last|reduced|new|proposed)\s{1,4}\Z"
+)
+_LONGEST_ANOTHER = 20
+_word = re.compile(r"[a-z][a-z/&'-]*|\d+")
+#: Names that sentences call too many things by.
+_VAGUE = frozenset(["amount", "sum", "money", "number", "date", "quantity"])
+
+
+def find_english(folded: str) -> Iterator[tuple[int, int, str]]:
+    """Start, end and label of what sentences say by their verbs."""
+    for word, pattern, labels in _TOLD:
+        if word in folded:
+            for match in pattern.finditer(folded):
+                for group, words in labels.items():
+                    if match[group] is not None:
+                        yield *match.span(group), words
+
+
+def find_named(folded: str, names: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Spans of amounts, shares, dates and periods that sentences call by one of some names."""
+    for name in names:
+        pattern = _pattern_of(name)
+        for found in pattern.finditer(folded) if pattern else ():
+            start = found.start()
+            if _another.search(folded, max(start - _LONGEST_ANOTHER, 0), start):
+                continue
+            says = _says.match(folded, found.end()) or _before(folded, start)
+            if says is not None:
+                group = "value" if says.groupdict().get("value") else "whole"
+                yield says.span(group)
+
+
+def _before(folded: str, start: int) -> re.Match[str] | None:
+    """The value that stands before a name: 900 dollars *as a deposit*."""
+    low = max(start - _LONGEST_BEFORE, 0)
+    if folded[start - 1 : start] == '"':
+        return _defined.search(folded, low, start)
+    if " as " in folded[low:start]:
+        return _as.search(folded, low, start)
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _pattern_of(name: str) -> re.Pattern[str] | None:
+    """A name of English words, however they are parted; None for others."""
+    words = _word.findall(name)
+    if not words or not name.isascii() or not name[0].isalpha() or name in _VAGUE:
+        return None
+    return re.compile(rf"(?<![a-z\d-]){_S.join(map(re.escape, words))}(?![a-z\d-])")

@@ -1,0 +1,117 @@
+"""Sentences of English agreements that say the value of a field known by its name alone."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from pages import features_of
+
+from featpipe.extraction.scoring.english_statements import find_english, find_named
+from featpipe.extraction.scoring.field_fitting import fit_field
+from featpipe.extraction.scoring.pretrained import kind_of_values, shipped_fields
+from featpipe.extraction.values.text import fold_width
+
+SERVICES = """SERVICES AGREEMENT
+
+This Agreement is entered into between Alder Labs, Inc. ("Client") and Pine Works LLC ("Provider").
+
+1. Fees. Client shall pay a monthly fee of $3,200, payable within thirty (30) days after receipt \
+of an invoice. Overdue sums bear interest at a rate of 1.25% per month.
+2. Term. The term of this Agreement is two years, and it renews for successive periods of one year.
+3. Termination. Either party may terminate it upon ninety (90) days' prior written notice.
+4. Confidential Information shall be kept secret for a period of five (5) years.
+5. The liability of Provider under this Agreement shall not exceed $80,000.
+6. This Agreement is governed by and construed in accordance with the laws of the State of Nevada, \
+without regard to conflicts of law. The courts of Clark County shall have exclusive jurisdiction.
+"""
+LEASE = """LEASE
+
+The Landlord lets to the Tenant the premises located at 9 Birch Road, Unit 4, Salem (the "Unit").
+The term of this Lease shall be twelve (12) months, commencing on May 1, 2023 and ending on \
+April 30, 2024. Rent is $1,400.00 per month. The late fee is $60. Tenant shall pay the sum of \
+$2,100 as a security deposit by April 15, 2023 (the "Payment Date").
+"""
+LOAN = """LOAN AGREEMENT
+
+The Bank lends the principal sum of Ninety Thousand Dollars ($90,000.00) at interest at a fixed \
+rate of 5.75% per annum, repayable in monthly installments of $1,730.15. The laws of Ohio govern it.
+"""
+EMPLOYMENT = """EMPLOYMENT CONTRACT
+
+You are employed as a Site Manager and your employment will begin on 3 June 2024. Your salary is
+£41,000 per annum for 35 hours per week. You are entitled to 28 days' paid holiday. The first three
+months of your employment are a probation period. This contract is governed by English law.
+"""
+
+
+def likeliest(text: str, name: str) -> str:
+    """The likeliest value of a field of which the name alone is known."""
+    features = features_of(text)
+    kind = kind_of_values([], (name,), shipped_fields())
+    model = fit_field([], kind, (name,), pretrained=shipped_fields().find((name,), kind))
+    scored = model.score(features)
+    chosen = model.choose(scored)
+    return text[slice(*scored.groups[chosen[0]].spans[0])] if chosen else ""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        (SERVICES, "monthly fee", "$3,200"),
+        (SERVICES, "term", "two years"),
+        (SERVICES, "governing law", "State of Nevada"),
+        (SERVICES, "notice period", "ninety (90) days"),
+        (SERVICES, "confidentiality period", "five (5) years"),
+        (SERVICES, "liability cap", "$80,000"),
+        (SERVICES, "interest rate", "1.25%"),
+        (SERVICES, "payment terms", "within thirty (30) days after receipt of an invoice"),
+        (SERVICES, "jurisdiction", "courts of Clark County"),
+        (LEASE, "premises", "9 Birch Road, Unit 4, Salem"),
+        (LEASE, "term", "twelve (12) months"),
+        (LEASE, "start date", "May 1, 2023"),
+        (LEASE, "end date", "April 30, 2024"),
+        (LEASE, "rent", "$1,400.00"),
+        (LEASE, "security deposit", "$2,100"),
+        (LEASE, "payment date", "April 15, 2023"),
+        (LOAN, "principal amount", "$90,000.00"),
+        (LOAN, "interest rate", "5.75%"),
+        (LOAN, "monthly payment", "$1,730.15"),
+        (LOAN, "governing law", "Ohio"),
+        (EMPLOYMENT, "position", "Site Manager"),
+        (EMPLOYMENT, "start date", "3 June 2024"),
+        (EMPLOYMENT, "salary", "£41,000"),
+        (EMPLOYMENT, "working hours", "35 hours per week"),
+        (EMPLOYMENT, "holiday entitlement", "28 days"),
+        (EMPLOYMENT, "probation period", "three\nmonths"),
+        (EMPLOYMENT, "governing law", "English law"),
+    ],
+)
+def test_sentences_say_what_a_field_is(text: str, name: str, value: str) -> None:
+    assert likeliest(text, name) == value
+
+
+def test_a_word_before_the_name_makes_it_another_thing() -> None:
+    folded = fold_width("A late fee of $60 applies, and a termination fee of $90.")
+    assert not [*find_named(folded, ["fee"])]
+    [span] = find_named(folded, ["late fee"])
+    assert folded[slice(*span)] == "$60"
+
+
+def test_a_value_ends_before_the_comma_behind_it() -> None:
+    folded = fold_width("a price of $4,500, payable at once")
+    assert [folded[slice(*span)] for span in find_named(folded, ["price"])] == ["$4,500"]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["confidential ", "fee as a fee ", "premises located at ", "jurisdiction of the courts of "],
+)
+def test_long_lines_are_read_once(piece: str) -> None:
+    def seconds(n: int) -> float:
+        begin = time.perf_counter()
+        for found in (find_english(piece * n), find_named(piece * n, ["fee"])):
+            assert len([*found]) < n
+        return time.perf_counter() - begin
+
+    assert seconds(40_000) < 30 * max(seconds(4_000), 0.01)
