@@ -37,7 +37,9 @@ _BORDER = (
         "{S}", _S
     )
 )
-_GIVEN = rf"(?:{_BORDER}{_S}){{0,2}}(?:the{_S}other{_S}party{_S})?(?:{_BORDER}{_S})?"
+_GIVEN = rf"(?:[a-z]{{2,12}}{_S}){{0,3}}?(?:{_BORDER}{_S})?"
+#: Laws that are of no place.
+_A_LAW = r"(?!(?:applicable|such|the|that|this|any|no|mandatory|local|federal|state|case|common|which)\b)[a-z]{3,20}"
 
 
 class _Told(NamedTuple):
@@ -55,13 +57,31 @@ def _told(word: str, pattern: str, **labels: str) -> _Told:
 _TOLD = (
     _told(
         "governed",
-        rf"governed{_S}(?:(?:in{_S}all{_S}respects|exclusively){_S})?by,?{_S}"
+        rf"governed{_S}(?:(?:in{_S}all{_S}respects|exclusively|solely){_S})?by,?{_S}"
         rf"(?:and{_S}(?:shall{_S}be{_S})?(?:construed|interpreted|enforced)[^.;]{{0,60}}?{_S}(?:with|under|by),?{_S})?"
         rf"(?:the{_S})?(?:(?:internal|substantive|local){_S})?"
         rf"(?:laws?{_S}(?:of|in{_S}force{_S}in){_S}(?:the{_S})?(?P<law>{_PLACE}){_PLACE_ENDS}"
-        rf"|(?P<short>[a-z]{{3,20}}{_S}law)\b)",
+        rf"|(?P<short>{_A_LAW}{_S}law)\b)",
         law="governinglaw",
         short="governinglaw",
+    ),
+    _told(
+        "construed",
+        rf"\b(?<!and )construed{_S}(?:according{_S}to|in{_S}accordance{_S}with|under){_S}(?:the{_S})?"
+        rf"laws?{_S}of{_S}(?:the{_S})?(?P<law>{_PLACE}){_PLACE_ENDS}",
+        law="governinglaw",
+    ),
+    _told(
+        "appl",
+        rf"\b(?P<law>{_A_LAW}{_S}law){_S}(?:applies|shall{_S}apply|will{_S}apply|is{_S}applicable)\b",
+        law="governinglaw",
+    ),
+    _told(
+        "place",
+        rf"\bplace{_S}of{_S}jurisdiction{_S}(?:is|shall{_S}be|will{_S}be){_S}(?P<court>{_PLACE}){_PLACE_ENDS}"
+        rf"|\b(?P<before>[a-z]{{3,20}}){_S}(?:is|shall{_S}be){_S}the{_S}(?:exclusive{_S})?place{_S}of{_S}jurisdiction\b",
+        court="jurisdiction",
+        before="jurisdiction",
     ),
     _told(
         "govern",
@@ -83,7 +103,7 @@ _TOLD = (
     ),
     _told(
         "notice",
-        rf"\b(?:terminat|cancel|end{_S}(?:this|the)|resign){_LATER}{{0,140}}?\b(?:upon|on|by|with|giv(?:e|es|ing)){_S}"
+        rf"\b(?:terminat|cancel|end{_S}(?:this|the|it)|resign|either{_S}party){_LATER}{{0,140}}?\b(?:upon|on|by|with|giv(?:e|es|ing)){_S}"
         rf"{_GIVEN}(?P<notice>{PERIOD})(?:'s?)?{_S}(?:(?:prior|advance|written|and){_S}){{0,3}}notice",
         notice="noticeperiod",
     ),
@@ -111,6 +131,28 @@ _TOLD = (
         sum="principalamount",
     ),
     _told(
+        "due",
+        rf"\b(?:principal|balance|loan|note){_LATER}{{0,80}}?\b(?:due|payable)(?:{_S}in{_S}full)?{_S}on"
+        rf"(?:{_S}or{_S}before)?{_S}(?P<day>{DATE})",
+        day="maturitydate",
+    ),
+    _told(
+        "into",
+        rf"\bentered{_S}into(?:{_S}(?:on|as{_S}of|this|effective|the)){{0,3}}{_S}(?P<day>{DATE})",
+        day="agreementdate",
+    ),
+    _told(
+        "surviv",
+        rf"\bsurviv(?:e|al){_LATER}{{0,100}}?\bfor{_S}(?:(?:a{_S})?(?:period|term){_S}of{_S})?(?P<time>{PERIOD})",
+        time="survivalperiod",
+    ),
+    _told(
+        "for",
+        rf"\b(?:services?|agreement|lease|engagement|contract){_LATER}{{0,50}}?\bfor{_S}an?{_S}(?:(?:initial|fixed){_S})?"
+        rf"(?:period|term){_S}of{_S}(?P<term>{PERIOD}){_S}(?:from|commencing|beginning|starting)\b",
+        term="term",
+    ),
+    _told(
         "install",
         rf"\bmonthly{_S}(?:payment{_S})?instal?lments?{_S}of{_S}(?P<sum>{MONEY})",
         sum="monthlypayment",
@@ -129,13 +171,19 @@ _TOLD = (
         post="position",
     ),
     _told(
+        "position",
+        rf"\bposition{_S}of{_S}(?P<post>[a-z][a-z\s&/-]{{2,50}}?)"
+        rf"(?=\s{{0,4}}[,.;(\n]|{_S}(?:and|reporting|with|at|based|in|on|by|from|for)\b)",
+        post="position",
+    ),
+    _told(
         "hours",
         rf"\b(?P<hours>\d{{1,2}}(?:\.\d{{1,2}})?{_S}hours{_S}(?:per|a|each){_S}week)\b",
         hours="workinghours",
     ),
     _told(
         "entitled",
-        rf"\bentitled{_S}to{_S}(?P<days>{PERIOD})(?:'s?)?{_S}(?:of{_S})?(?:paid{_S})?(?:annual{_S})?"
+        rf"\b(?:entitled{_S}to|receive){_S}(?P<days>{PERIOD})(?:'s?)?{_S}(?:of{_S})?(?:paid{_S})?(?:annual{_S})?"
         r"(?:holidays?|leave|vacation)\b",
         days="holidayentitlement",
     ),
@@ -190,6 +238,26 @@ _TOLD = (
         time="renewalperiod",
         short="renewalperiod",
     ),
+    _told(
+        "place",
+        rf"\bplace{_S}of{_S}work{_S}(?:is|will{_S}be|shall{_S}be){_S}(?:at{_S})?(?P<place>[^.;()\n]{{3,100}}?)"
+        r"(?=\s{0,4}\(|\.\s|[;\n]|\.?\Z)",
+        place="placeofwork",
+    ),
+    *(
+        _told(
+            what,
+            rf"\b{words}\s{{0,2}}(?:no\.?|number|nr\.?|#)[^\S\n]{{1,3}}(?P<code>(?=[a-z/-]{{0,12}}\d)[a-z\d][a-z\d/-]{{1,30}})"
+            r"(?=\s|[,.;)]|\Z)",
+            code=label,
+        )
+        for what, words, label in (
+            ("invoice", "invoice", "invoicenumber"),
+            ("order", "(?:purchase{_S}|sales{_S})?order".replace("{_S}", _S), "ordernumber"),
+            ("contract", "contract", "contractnumber"),
+            ("account", "account", "accountnumber"),
+        )
+    ),
 )
 
 #: Between a name and the verb that says its value: the term *of this agreement* is two years.
@@ -228,7 +296,7 @@ _another = re.compile(
 _LONGEST_ANOTHER = 20
 _word = re.compile(r"[a-z][a-z/&'-]*|\d+")
 #: Names that sentences call too many things by.
-_VAGUE = frozenset(["amount", "sum", "money", "number", "date", "quantity"])
+_VAGUE = frozenset(["amount", "sum", "money", "number", "date", "quantity", "from", "to"])
 
 
 def find_english(folded: str) -> Iterator[tuple[int, int, str]]:
@@ -271,4 +339,4 @@ def _pattern_of(name: str) -> re.Pattern[str] | None:
     words = _word.findall(name)
     if not words or not name.isascii() or not name[0].isalpha() or name in _VAGUE:
         return None
-    return re.compile(rf"(?<![a-z\d-]){_S.join(map(re.escape, words))}(?![a-z\d-])")
+    return re.compile(rf"(?<![a-z\d-]){_S.join(map(re.escape, words))}s?(?![a-z\d-])")

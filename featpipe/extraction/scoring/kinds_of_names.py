@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _MONEY = (
     "金额|价款|总价|单价|价格|合同价|中标价|租金|押金|定金|订金|工资|薪资|保证金|注册资本|总额|余额|预付款|本金"
     "|[收欠余尾货]款|[应已未预]付款|工程款|转让款|罚金|受理费|保全费|服务费|管理费|物业费|设计费|运费|保险费|保费"
-    "|(?:total |^)(?:amount|price|fee|rent|salary|deposit)"
+    r"|(?:\b)(?:amount|price|fees?|rent|salary|deposit|cost|subtotal|charge|instal?lment|wage|bonus|value)"
+    "|(?:monthly|annual|down|total|advance) payment|liability cap|cap on liability"
 )
 _ENDINGS: tuple[tuple[FieldType, str], ...] = (
     ("money", _MONEY),
@@ -27,7 +28,7 @@ _ENDINGS: tuple[tuple[FieldType, str], ...] = (
         "date",
         r"日期|(?:签[订署约]|订立)时间|[到交起止报截付还生收受立判签发基准]\w{0,3}日|(?: |^)date",
     ),
-    ("percent", "比例|利率|税率|费率|折扣率"),
+    ("percent", "比例|利率|税率|费率|折扣率|(?: |^)(?:interest|tax|vat|discount|commission) rate"),
     ("phone", "电话|电话号码|手机|手机号|手机号码|传真|(?: |^)(?:phone|telephone|fax)"),
     ("email", "邮箱|邮箱地址|电子邮件|(?: |^)e-?mail"),
     ("id", "身份证号|身份证号码|身份号码|账号|帐号|信用代码|税号|识别号"),

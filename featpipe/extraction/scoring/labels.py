@@ -38,10 +38,12 @@ _WITHIN = rf"{GAP}(?:\({GAP}(?:{HAN}{GAP}){{1,6}}\){GAP})?"
 _OWN = rf"(?:{'|'.join(sorted(OWN_NAMES))})"
 _value = re.compile(rf"[^\n\t;。]{{1,{_LONGEST}}}")
 _next_label = re.compile(
-    r"(?:\s+|,\s*)[a-z\u4e00-\u9fff](?:[^\s:,。;]{0,12}|(?:[^\S\n]+[\u4e00-\u9fff]){1,3})"
+    r"[^\S\n]{2}[a-z][a-z./#]{0,14}(?: [a-z./#]{1,14}){1,3}\s?:|(?:\s+|,\s*)[a-z\u4e00-\u9fff](?:[^\s:,。;]{0,12}|(?:[^\S\n]+[\u4e00-\u9fff]){1,3})"
     r"(?:\([^()\n]{1,30}\))?\s*:"
 )
-_end = re.compile(r",(?!\d{3}(?!\d))|[(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{2,}|\Z")
+#: Behind a comma, the end of a company's name.
+_LEGAL = r"(?:inc|l\.?l\.?c|ltd|limited|corp|co|l\.?p|llp|plc|pllc|gmbh|n\.a|s\.a|pty|jr|sr)(?![a-z])"
+_end = re.compile(rf",(?!\d{{3}}(?!\d)| ?{_LEGAL})|[(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{{2,}}|\Z")
 #: A place for a seal or a signature is no value.
 _SEAL = rf"(?:{GAP}\([^()\n]{{0,6}}(?:章|签字|签名|手印)[^()\n]{{0,6}}\))"
 #: One before a value; not before the next label.
@@ -62,6 +64,9 @@ _of_clause = re.compile(
     r"(?:方式|方法|范围|条件|内容|用途|责任|要求|约定|说明|事由|原因|抄送|主送)\Z"
 )
 _clause = re.compile(r"[^\n\t。]{1,400}")
+#: English names of what fills the rest of its line, or its column: an address has commas.
+_of_line = re.compile(r"(?:^|.* )(?:address|ship to|deliver to|premises|location|place of work)\Z")
+_line = re.compile(r"(?:[!-~]|[^\S\n\t](?![^\S\n\t]{2})){1,200}(?=\s|\Z)")
 #: Names of what a person is.
 _of_person = re.compile(r"(?:[人员师长]|经理|代表|律师|主任|总监|秘书|姓名)\Z")
 #: Of a person, before the name: 董事长李四先生, 总经理 李四.
@@ -153,6 +158,8 @@ def _name_pattern(name: str) -> str:
     own = max((end for end in OWN_NAMES if name.endswith(end)), key=len, default="")
     stem = name.removesuffix(own) if len(name) > len(own) + 1 else name
     whole = (_WITHIN if len(stem) > _WHOLE else GAP).join(map(re.escape, stem))
+    if name.isascii() and name.isalpha():
+        return rf"(?<![a-z]){whole}(?![a-z])"  # the rent is not in "current"
     return whole if stem == name else rf"{whole}\)?{GAP}{GAP.join(map(re.escape, own))}"
 
 
@@ -266,6 +273,7 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
     found: list[tuple[int, int]] = []
     is_clause = are_of_clauses(aliases)
     folded_aliases = [fold_width(alias) for alias in aliases]
+    is_line = any(map(_of_line.match, folded_aliases))
     is_person = any(map(_of_person.search, folded_aliases))
     is_period = any(map(_of_period.search, folded_aliases))
     for start in sorted({*labelled_starts(folded, aliases), *stated_starts(folded, aliases)}):
@@ -278,8 +286,10 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
         elif duration is not None:
             ends = [duration.end()]
         else:
-            ends = sorted(set(_ends(folded, start, _clause if is_clause else _value)))
-            is_whole = is_clause and ends and not has_form_marks(folded[start : ends[-1]])
+            is_all = is_line and _line.match(folded, start) is not None
+            whole = _clause if is_clause else _line if is_all else _value
+            ends = sorted(set(_ends(folded, start, whole)))
+            is_whole = (is_clause or is_all) and ends and not has_form_marks(folded[start : ends[-1]])
             ends = ends[-1:] if is_whole else ends[:_MOST_ENDS]
         found += [(start, end) for end in ends]
         if ends:

@@ -60,7 +60,10 @@ _signed = re.compile(
     rf"(?:正式|共同)?(?:签订|签署|订立)"
 )
 _issued = re.compile(rf"(?P<value>{DATE}){GAP}印发")
-_serial = re.compile(r"(?<!\S)(?:no|№)\.?:?\s*(?P<value>[a-z0-9][a-z0-9-]{3,})(?!\S)")
+#: Northgate is no number, and no word is one.
+_serial = re.compile(
+    r"(?<!\S)(?:no(?![a-z])|№)\.?:?\s*(?P<value>(?=[a-z-]{0,20}\d)[a-z0-9][a-z0-9-]{3,})(?!\S)"
+)
 _situated = re.compile(r"(?:坐落|位于)[于在]?_*(?P<value>[^\s,。;_的()]{6,60})(?=_|的|[,。;(\n])")
 _signature = re.compile(
     rf"^(?:[^\n]*\s)?(?:(?:签[订署约]?)?(?:日期|时间|日))?{GAP}:?{GAP}"

@@ -102,7 +102,9 @@ class PretrainedFields:
             for field in self._by_name.get(fold(name), ()):
                 # A synonym in another language stands in other documents.
                 is_same_script = any(own.isascii() == field.name.isascii() for own in names)
-                if is_same_script and (kind is None or field.is_like(kind)):
+                # Nor is a clause meant by it: an end date is a date, whatever Expiration Date was.
+                is_meant = name in names or field.kind != "clause"
+                if is_same_script and is_meant and (kind is None or field.is_like(kind)):
                     return field
         return None
 

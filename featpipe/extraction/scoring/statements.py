@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
+from featpipe.extraction.scoring.synonyms import is_party
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -255,12 +256,29 @@ _english_role = re.compile(
     r"(?:the\s+)?\"(?P<words>[a-z][a-z ]{2,30})\""
 )
 _english_name = re.compile(
-    r"(?:\b(?:between|among|and|by)[\s:]+|^\s*|[\n;.]\s*|\(\w{1,3}\)\s*)(?!the\b)(?P<name>"
+    r"(?:\b(?:between|among|and|by)[\s:]+|\),?\s{1,4}(?:and\s{1,4})?|^\s*|[\n;.]\s*|\(\w{1,3}\)\s*)(?!the\b)(?P<name>"
     r"(?:(?!\b(?:between|among|agreement|made|entered|is|are|if)\b|, an? )[^()\n;:\"]){2,80}?"
     r"\b(?:inc|incorporated|l\.?l\.?c|ltd|limited|corp|corporation|company|co|l\.?p|llp|plc|gmbh"
-    r"|bhd|s\.a|n\.v|ag|bank|trust|university)\b\.?)"
+    r"|bhd|s\.a|n\.v|ag|bank(?:,?\s{1,2}n\.a)?|trust|university)\b\.?)"
 )
-_LONGEST_ROLE = 400
+#: Right before the bracket: the undersigned, Mary Smith ("Borrower").
+_person_alone = re.compile(
+    r"(?:,|\b(?:by|to|of|and))\s{1,4}(?P<name>(?:(?!(?:and|the|this|an?|of|in|at|with|having|registered|incorporated"
+    r"|organi[sz]ed|individual|located|residing|resident|each|both|together|as|its|his|her|their|any|all|other"
+    r"|state|city|county|street|road|company|corporation|partnership|order|party|agreement)\b)"
+    r"[a-z][a-z.'-]{0,20}\s{1,2}){2,4})\Z"
+)
+#: Before a person's name, and the name: Mary Smith (the "Tenant").
+_before_person = re.compile(
+    r"\b(?:between|among)[\s:]{1,4}(?:\(\w{1,3}\)\s{1,2})?|^[^()\n]{0,3}\)?,?\s{0,4}and\s{1,4}"
+    r"|\n\s{0,8}\(\w{1,3}\)\s{1,2}"
+)
+_english_person = re.compile(
+    r"(?P<name>(?:(?!(?:of|an?|whose|residing|with|having|the|this|is|are|made|each|shall|party|agreement)\b)"
+    r"[a-z][a-z.'-]{0,20}\s{1,2}){1,6}?(?:(?!(?:and|of|an?|the)\b)[a-z][a-z'-]{1,20}))"
+    r"(?=\s{0,4}(?:,|\(|\Z)|\s{1,4}(?:of|an?|whose|residing|with|having)\b)"
+)
+_LONGEST_ROLE, _LONGEST_PERSON = 400, 100
 #: Characters at the beginning that say who an agreement is between.
 _PREAMBLE = 5_000
 #: What is named together with another, or acts for it.
@@ -302,9 +320,24 @@ def find_roles(folded: str) -> Iterator[Phrase]:
     for role in _english_role.finditer(folded, 0, _PREAMBLE):
         low = max(end, role.start() - _LONGEST_ROLE)
         end = role.end()
+        words = "".join(role["words"].split())
         named = [*_english_name.finditer(folded, low, role.start())]
         if named:
-            yield Phrase(*named[0].span("name"), "".join(role["words"].split()))
+            yield Phrase(*named[0].span("name"), words)
+        elif is_party(words) or words == "shareholder":
+            yield from _persons(folded, low, role.start(), words)
+
+
+def _persons(folded: str, low: int, end: int, words: str) -> Iterator[Phrase]:
+    """The person, or persons, before a role in brackets."""
+    for before in _before_person.finditer(folded[low:end]):
+        named = _english_person.match(folded, low + before.end(), end)
+        if named:
+            yield Phrase(*named.span("name"), words)
+            return
+    alone = _person_alone.search(folded, max(low, end - _LONGEST_PERSON), end)
+    if alone:
+        yield Phrase(alone.start("name"), alone.start("name") + len(alone["name"].rstrip()), words)
 
 
 def find_orders(folded: str) -> Iterator[Phrase]:

@@ -23,11 +23,11 @@ _PARTIES = """
 乙方, 承包人, 承包方, 中标人, 中标单位, 中标方, 卖方, 出卖人, 供方, 供应商, 供货方, 受托方,
     受托人, 施工单位, 承建方, 承揽人, 服务方, 承租方, 承租人, second party, party b;
 买方, 买受人, 采购方, 采购人, 购买方, 购货方, 需方, 受让方, buyer, purchaser, customer,
-    bill to;
+    bill to, sold to, invoice to, billed to;
 卖方, 出卖人, 销售方, 销货方, 供应商, 供货方, 供方, 转让方, 出让方, seller, vendor, supplier;
 出租方, 出租人, 房东, lessor, landlord;
 承租方, 承租人, 租户, lessee, tenant;
-委托方, 委托人, 委托单位, 客户, client, principal;
+委托方, 委托人, 委托单位, 客户, client, customer;
 受托方, 受托人, 受委托人, 受托单位, 服务方;
 用人单位, 用工单位, 雇主, employer;
 劳动者, 员工, 职工, 雇员, employee;
@@ -57,6 +57,17 @@ _PARTIES = """
 收货人, 收件人, consignee;
 采购代理机构, 招标代理机构, 代理机构;
 发货人, 寄件人, 托运人, consignor, shipper;
+provider, service provider, contractor, consultant, supplier, vendor;
+subcontractor;
+licensor;
+licensee;
+disclosing party, discloser;
+receiving party, recipient;
+franchisor;
+franchisee;
+executive;
+trustee;
+seller, supplier, vendor, from;
 """
 _NAMES = """
 受托方, 受托人, 服务方, 代理人, agent;
@@ -71,7 +82,7 @@ _NAMES = """
 法定代表人, 法人代表, 负责人, legal representative;
 联系人, 经办人, 收件人, contact, contact person;
 律师, 代理律师, 代理人, 诉讼代理人, 委托诉讼代理人, 委托代理人, lawyer, attorney, counsel;
-签发人, 批准人, 审批人, approved by;
+签发人, 批准人, 审批人, approved by, authorized by, authorised by;
 发行人, 发行主体, issuer;
 公司名称, 企业名称, 单位名称, 名称, company, company name;
 增持方, 增持人, 增持股东, 增持主体;
@@ -82,8 +93,9 @@ _NAMES = """
 标的, 标的物, 货物名称, 产品名称, 商品名称, 设备名称, 物资名称, 材料名称, 品名, 采购内容, subject,
     product;
 合同编号, 协议编号, 合同号, contract number, contract no;
-发票号码, 发票号, 票据号, invoice number, invoice no;
-订单号, 订单编号, 采购单号, order number, order no, po number;
+发票号码, 发票号, 票据号, invoice number, invoice no, invoice no., invoice id, invoice #;
+订单号, 订单编号, 采购单号, order number, order no, order no., po number,
+    po no, po no., po, po #, purchase order number, purchase order no, purchase order no., your po;
 证券代码, 股票代码, 公司代码, stock code, ticker;
 证券简称, 股票简称, 公司简称, stock name;
 公告编号, 编号, 文号, announcement number;
@@ -97,19 +109,21 @@ _NAMES = """
 文书类型, 文书名称, 文书种类;
 案件受理费, 受理费, 诉讼费, 诉讼费用, 案件申请费;
 财产保全费, 保全费, 诉讼保全费, 保全申请费;
-统一社会信用代码, 社会信用代码, 纳税人识别号, 税号, tax id;
+统一社会信用代码, 社会信用代码, 纳税人识别号, 税号, tax id, vat number, vat no, vat no.,
+    vat reg no, vat reg no., vat registration number, vat registration no, vat id;
 身份证号, 身份证号码, 公民身份号码, 证件号码, id number;
 账号, 银行账号, 账户, 银行账户, 收款账号, account number, account;
 开户行, 开户银行, bank;
 合同金额, 合同总金额, 合同总价, 合同价, 合同价款, 合同总额, 合同总价款, 中标金额, 中标价,
     中标价格, 中标总价, 投标报价, 签约合同价, 总价, 总金额, 总额, contract amount,
-    contract value, contract price;
+    contract value, contract price, contract sum, total contract value, total fee, total price;
 中标金额, 中标价, 中标价格, 中标总价, 成交金额, 成交价, 投标报价, winning bid;
 交易金额, 交易价格, 交易对价, 转让价格, 转让价款, 成交金额, 股权转让款, transaction amount,
     consideration;
 投资金额, 投资总额, 出资额, 认缴出资额, 出资金额, 总投资, investment amount;
 担保金额, 担保额度, 保证金额, 担保总额, guarantee amount;
-借款金额, 贷款金额, 贷款本金, 借款本金, 融资金额, 授信额度, loan amount, principal amount;
+借款金额, 贷款金额, 贷款本金, 借款本金, 融资金额, 授信额度, loan amount, principal amount, principal,
+    principal sum;
 涉案金额, 诉讼金额, 诉讼标的, 标的额, 诉讼请求金额, amount in dispute;
 质押金额, 融资金额, 质押融资金额;
 金额, 总额, 总金额, 价款, 款项, amount, money, sum;
@@ -118,10 +132,12 @@ _NAMES = """
 税额, 增值税, 税金, tax, vat, gst, tax amount;
 单价, unit price, price;
 租金, 月租金, 年租金, rent;
+rent, monthly rent, base rent, rent amount, rental;
 违约金, 滞纳金, penalty;
 违约金比例, 违约金率, 违约金标准, 逾期违约金比例, 滞纳金比例, 逾期利率;
 判决金额, 判决支付金额, 判令金额, 判决给付金额;
 保证金, 履约保证金, 押金, 定金, deposit;
+deposit, security deposit, damage deposit, rental deposit;
 注册资本, 注册资金, registered capital;
 净利润, 归属于上市公司股东的净利润, net profit;
 营业收入, 营业总收入, revenue;
@@ -136,25 +152,26 @@ _NAMES = """
 持股比例, 占总股本比例, 占公司总股本, 占公司股份总数, 占总股本的比例, proportion;
 数量, 股数, 份数, number, quantity, qty;
 比例, 占比, 百分比, ratio, percentage, proportion;
-利率, 年利率, 贷款利率, 票面利率, interest rate;
-税率, tax rate;
+利率, 年利率, 贷款利率, 票面利率, interest rate, rate of interest, annual interest rate;
+税率, tax rate, vat rate, gst rate;
 每股价格, 发行价格, 回购价格, 成交均价, 均价, 交易均价, 转让价格, 增持均价, 减持均价,
     average price;
 签订日期, 签署日期, 签约日期, 签署日, 签订日, 签约日, 订立日期,
     合同签订日期, 合同签署日期, 签订时间, 签署时间, 订立时间,
-    agreement date, signing date, contract date;
+    agreement date, signing date, contract date, date of agreement, date of contract, execution date;
 公告日期, 公告日, 发布日期, 披露日期, announcement date;
 开始日期, 起始日期, 起始日, 质押开始日期, 质押起始日, 冻结起始日, 冻结日期, 起租日, 起始时间,
-    start date;
+    start date, commencement date, date of commencement, lease start date, term start date;
 结束日期, 到期日, 到期日期, 截止日期, 终止日期, 届满日, 质押到期日, 冻结终止日, 冻结到期日,
-    end date, expiration date;
+    end date, expiration date, expiry date, lease end date, term end date;
 解除日期, 解除质押日期, 解押日期, 解冻日期, 解除冻结日期, release date;
 开工日期, 计划开工日期, 开工时间;
 竣工日期, 计划竣工日期, 完工日期, 竣工时间;
 生效日期, 生效日, effective date;
-开票日期, 发票日期, invoice date;
-交货日期, 交付日期, 交货期, delivery date;
-付款日期, 支付日期, 付款期限, due date, payment date;
+开票日期, 发票日期, invoice date, date of invoice, date of issue, issue date;
+交货日期, 交付日期, 交货期, delivery date, date of delivery;
+付款日期, 支付日期, 付款期限, due date, payment date, payment due date,
+    payment due, pay by;
 判决日期, 裁判日期, 裁定日期, 裁决日期, 调解日期, judgment date;
 立案日期, 受理日期, filing date;
 开庭日期, 审理日期, 开庭时间, hearing date;
@@ -162,6 +179,7 @@ _NAMES = """
     报告日期, 制表日期;
 日期, 时间, date;
 工期, 合同工期, 履行期限, 合同期限, 建设工期, 服务期限, 计划工期, 期限, duration, term;
+term, lease term, initial term, contract term, term of agreement, term of lease, agreement term;
 租赁期限, 租期, lease term;
 保证期间, 担保期限, 担保期间;
 质押期限, 质押期间;
@@ -173,7 +191,7 @@ _NAMES = """
 传真, fax;
 邮箱, 电子邮箱, 电子邮件, email, e-mail;
 担保方式, 保证方式, 担保类型;
-付款方式, 支付方式, 结算方式, payment terms;
+付款方式, 支付方式, 结算方式, payment terms, terms of payment;
 用途, 借款用途, 贷款用途, 资金用途;
 争议解决, 争议解决方式, dispute resolution;
 适用法律, 管辖法律, governing law, applicable law;
@@ -196,7 +214,25 @@ _NAMES = """
 现金红利, 现金分红, 派息金额, 每10股派息;
 记录人, 会议记录人, 记录员, 记录;
 上市公司, 公告公司, 公司全称, 公司名称;
-职务, 职位, 岗位, title, position;
+职务, 职位, 岗位, title, position, job title;
+salary, annual salary, base salary, basic salary, gross salary, yearly salary;
+place of work, workplace, work location;
+working hours, hours of work, work hours, weekly hours;
+probation period, probationary period, probation, trial period;
+notice period, period of notice, termination notice period, termination notice;
+confidentiality period, confidentiality term, non-disclosure period, duration of confidentiality;
+liability cap, cap on liability, limitation of liability, maximum liability, limit of liability;
+maturity date, repayment date, final maturity date;
+monthly payment, monthly installment, monthly instalment;
+holiday entitlement, annual leave, vacation days, paid leave, vacation;
+jurisdiction, place of jurisdiction, courts, forum;
+renewal period, renewal term, renewal;
+purchase price, total purchase price, price;
+premises, leased premises, property address, property, leased property;
+subtotal, sub total, sub-total, net total, net amount, total net;
+shipping, shipping cost, freight, delivery charge, shipping & handling;
+late fee, late charge, late payment fee;
+ship to, deliver to, delivery address, shipping address;
 """
 
 
@@ -212,6 +248,10 @@ _ALL_NAMES = frozenset(name.replace(" ", "") for group in _GROUPS for name in gr
 _side = re.compile(r"(?:[甲乙丙丁戊买卖供需]|[\u4e00-\u9fff]{2,5}(?<![双各多三地平立]))方")
 #: Characters of a label that a field's name may end with.
 _LEAST_HEAD = 3
+#: English ones that head anything: whose name and title it is, only the rest tells.
+_VAGUE_HEADS = frozenset(["name", "title", "number"])
+#: What a date is of that a document calls its date.
+_dated = re.compile(r"(?:invoice|order|po|receipt|bill|document|letter|issue|quote|report|note)")
 #: Numbers of parties that are called alike.
 ORDINALS = (*"一二三四五六七八九十", *map(str, range(1, 21)))
 _ordinal = re.compile(r"(?:\d{1,2}|之?[一二三四五六七八九十])$")
@@ -231,6 +271,12 @@ _other = re.compile(
 #: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.
 _OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次")
 in_brackets = re.compile(r"\([^()]*\)")
+#: Behind an English name, whose last word says what it is: a supplier address is no supplier.
+_english_rest = re.compile(
+    r"(?:\.|e?s|numbers?|nos?\.?|#|name|names|amount|value|payable|due|inclusive|of(?:this|the|our|your).*|\(.*\)?)*"
+)
+#: Before it, of another thing: a late fee is no fee, a subtotal no total.
+_ENGLISH_OTHERS = ("late", "default", "overdue", "sub", "sub-", "pre", "termination", "cancellation")
 #: Behind a sum of money, words that say what it is.
 _twice = re.compile(r"(?<=[金费款租价税息])(?:金额|数额|总额)\Z")
 _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
@@ -260,8 +306,10 @@ def heads_of(names: Iterable[str], labels: Iterable[str]) -> list[str]:
         label
         for label in labels
         if len(label) >= _LEAST_HEAD
+        and label not in {*_VAGUE_HEADS, "amount"}
         and any(
-            name.endswith(label) and name != label and names_same(name, label) for name in folded
+            (label != "date" or _dated.match(name))
+            and name.endswith(label) and name != label and names_same(name, label) for name in folded
         )
     )
 
@@ -269,13 +317,28 @@ def heads_of(names: Iterable[str], labels: Iterable[str]) -> list[str]:
 def names_same(label: str, name: str) -> bool:
     """Whether a label has a name, and no word right before it that makes it another thing.
 
-    Words in brackets are left out where that makes the name: 中标(成交)金额 is 中标金额.
+    Words in brackets are left out where that makes the name: 中标(成交)金额 is 中标金额. An English
+    name is the end of a label, but for words such as "number".
     """
+    if name.isascii() and label.isascii():
+        return _names_english(label, name)
     at = label.find(name)
     if at < 0 and "(" in label:
         label = in_brackets.sub("", label)
         at = label.find(name)
     return at >= 0 and not label[:at].endswith(_OTHERS)
+
+
+def _names_english(label: str, name: str) -> bool:
+    """So of names in English, folded and without blanks: they end with what they mean."""
+    at = label.rfind(name)
+    if name in _VAGUE_HEADS or (name == "date" and not _dated.match(label)):
+        at = min(at, 0)
+    return (
+        at >= 0
+        and not label[:at].endswith(_ENGLISH_OTHERS)
+        and _english_rest.fullmatch(label, at + len(name)) is not None
+    )
 
 
 def is_party(label: str) -> bool:

@@ -57,7 +57,11 @@ SCALES = {
     for spelling in (word, word.translate(TRADITIONAL))
 }
 
-ARABIC = r"(?:\d{1,3}(?:\s?,\s?\d{3}){1,9}|\d+)(?:\s?\.\s?\d+)?"
+#: A blank may be around the point, but none where the next item of a list begins: $75.\n5. Next.
+ARABIC = (
+    r"(?:\d{1,3}(?:\s?,\s?\d{3}){1,9}|\d+)"
+    r"(?:\.\d+|(?:[^\S\n]\.[^\S\n]?|\.[^\S\n])\d+(?!\d|[.)]\s))?"
+)
 #: 1 234 567.89; blanks between groups are as often those between two numbers: see ``amounts``.
 SPACED = r"[1-9]\d{0,2}(?: \d{3}){1,5}(?:\.\d+)?"
 #: 1.234.567,89 as in Europe, and 1'234'567.50 as in Switzerland; 1.234 may be a decimal number.
