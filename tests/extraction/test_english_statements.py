@@ -9,8 +9,11 @@ from pages import features_of
 
 from featpipe.extraction.scoring.english_statements import find_english, find_named
 from featpipe.extraction.scoring.field_fitting import fit_field
+from featpipe.extraction.scoring.kinds_of_names import kind_of_names
 from featpipe.extraction.scoring.pretrained import kind_of_values, shipped_fields
+from featpipe.extraction.scoring.synonyms import heads_of, names_same
 from featpipe.extraction.values.text import fold_width
+from featpipe.extraction.values.values import find_values
 
 SERVICES = """SERVICES AGREEMENT
 
@@ -115,3 +118,88 @@ def test_long_lines_are_read_once(piece: str) -> None:
         return time.perf_counter() - begin
 
     assert seconds(40_000) < 30 * max(seconds(4_000), 0.01)
+
+
+INVOICE = """Corner Press
+
+INVOICE
+
+Invoice No. 20817            Invoice date: 4 June 2024
+Due Date: 4 July 2024
+Bill To: Old Mill School, Inc.
+Ship To: Old Mill School, Hall 2, 5 Weir Street, Ely
+
+Item          Qty    Price     Total
+1 Posters     20     £2.00     £40.00
+2 Flyers      10     £1.00     £10.00
+
+VAT @ 20%      £10.00
+Grand Total    £60.00
+"""
+PARTIES = """NOTE
+
+The undersigned, Ivor Lund ("Borrower"), owes a sum. It was agreed between Hill Bank, N.A. (the
+"Lender") and others, and between Mara Quill (hereinafter called the "Landlord") and
+Ben Osei and Joy Osei (hereinafter called the "Tenant"), and by Fen Tools Ltd ("Disclosing Party").
+"""
+ORDER = """PURCHASE ORDER
+
+Supplier: Northwick Bolts Co.
+Supplier Address: 9 Dock Way, Hull, HU1 2AB
+Payment Terms: Net 30
+Project: New hall
+Buyer: Calder Homes, Inc.
+Contact Name: Ana Ruiz
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        (INVOICE, "invoice number", "20817"),
+        (INVOICE, "date", "4 June 2024"),
+        (INVOICE, "customer", "Old Mill School, Inc."),
+        (INVOICE, "ship to", "Old Mill School, Hall 2, 5 Weir Street, Ely"),
+        (INVOICE, "VAT", "£10.00"),
+        (INVOICE, "total", "£60.00"),
+        (PARTIES, "borrower", "Ivor Lund"),
+        (PARTIES, "lender", "Hill Bank, N.A."),
+        (PARTIES, "landlord", "Mara Quill"),
+        (PARTIES, "tenant", "Ben Osei and Joy Osei"),
+        (PARTIES, "disclosing party", "Fen Tools Ltd"),
+        (ORDER, "supplier", "Northwick Bolts Co."),  # whose first letters are no "No."
+        (ORDER, "supplier address", "9 Dock Way, Hull, HU1 2AB"),
+        (ORDER, "buyer", "Calder Homes, Inc."),
+        (ORDER, "term", ""),
+        (ORDER, "product name", ""),
+    ],
+)
+def test_labels_and_parties(text: str, name: str, value: str) -> None:
+    assert likeliest(text, name) == value
+
+
+def test_an_english_label_ends_with_what_it_means() -> None:
+    assert names_same("totalamount", "amount")
+    assert names_same("invoiceno.", "invoice")
+    assert not names_same("supplieraddress", "supplier")
+    assert not names_same("subtotal", "total")
+    assert not names_same("paymentterms", "term")
+    assert not names_same("duedate", "date")
+    assert names_same("invoicedate", "date")
+    assert heads_of(["project name"], ["name"]) == []
+
+
+def test_an_amount_ends_before_the_number_of_the_next_clause() -> None:
+    for text in ("exceed $100,000.\n7. Law", "is $75. 5. Next"):
+        [found] = find_values(text, "money")
+        assert text[found.start : found.end] in {"$100,000", "$75"}
+    [found] = find_values("$1 . 5", "money")
+    assert found.end == len("$1 . 5")
+
+
+def test_a_name_of_an_amount_or_a_share_tells_its_type() -> None:
+    assert kind_of_names(["monthly fee"]) == "money"
+    assert kind_of_names(["contract value"]) == "money"
+    assert kind_of_names(["interest rate"]) == "percent"
+    # A synonym of a pretrained field of clauses is no clause.
+    assert kind_of_values([], ("end date",), shipped_fields()) == "date"

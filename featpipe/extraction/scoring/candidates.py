@@ -215,7 +215,13 @@ class Boundaries:
     def _synonyms_in(self, features: PageFeatures) -> list[str]:
         """Other names of the thing that the document has as labels."""
         known = {*features.tokens.label_text.values()}
-        found = [name for name in synonyms_of(tuple(self.names)) if fold(name) in known]
+        # English ones need no colon: a wide gap may be behind them.
+        text = features.compact.text
+        found = [
+            name
+            for name in synonyms_of(tuple(self.names))
+            if fold(name) in known or (name.isascii() and fold(name) in text)
+        ]
         return found + heads_of(self.names, known)
 
     def _readable(

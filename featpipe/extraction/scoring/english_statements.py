@@ -39,7 +39,10 @@ _BORDER = (
 )
 _GIVEN = rf"(?:[a-z]{{2,12}}{_S}){{0,3}}?(?:{_BORDER}{_S})?"
 #: Laws that are of no place.
-_A_LAW = r"(?!(?:applicable|such|the|that|this|any|no|mandatory|local|federal|state|case|common|which)\b)[a-z]{3,20}"
+_A_LAW = (
+    r"(?!(?:applicable|such|the|that|this|any|no|mandatory|local|federal|state|case|common|which)\b)"
+    r"[a-z]{3,20}"
+)
 
 
 class _Told(NamedTuple):
@@ -67,8 +70,13 @@ _TOLD = (
     ),
     _told(
         "construed",
-        rf"\b(?<!and )construed{_S}(?:according{_S}to|in{_S}accordance{_S}with|under){_S}(?:the{_S})?"
-        rf"laws?{_S}of{_S}(?:the{_S})?(?P<law>{_PLACE}){_PLACE_ENDS}",
+        rf"\b(?<!and )construed{_S}(?:according{_S}to|in{_S}accordance{_S}with|under){_S}"
+        rf"(?:the{_S})?laws?{_S}of{_S}(?:the{_S})?(?P<law>{_PLACE}){_PLACE_ENDS}",
+        law="governinglaw",
+    ),
+    _told(
+        "subject",
+        rf"\bsubject{_S}to{_S}(?P<law>{_A_LAW}{_S}law)\b",
         law="governinglaw",
     ),
     _told(
@@ -158,6 +166,30 @@ _TOLD = (
         sum="monthlypayment",
     ),
     _told(
+        "net",
+        rf"\b(?P<terms>net{_S}{PERIOD})",
+        terms="paymentterms",
+    ),
+    _told(
+        "confidential",
+        rf"confidential{_LATER}{{0,160}}?\band{_S}(?:for{_S})?(?:a{_S}period{_S}of{_S})?(?P<period>{PERIOD}){_S}"
+        r"(?:thereafter|after|following)\b",
+        period="confidentialityperiod",
+    ),
+    _told(
+        "continu",
+        rf"\b(?:commenc[a-z]{{1,4}}|begins?|starts?)\b{_LATER}{{0,60}}?\bcontinu(?:es?|ing){_S}for{_S}"
+        rf"(?:an?{_S}(?:initial{_S})?(?:period|term){_S}of{_S})?(?P<term>{PERIOD})",
+        term="term",
+    ),
+    _told(
+        "as",
+        rf"\b(?:executive|employee|you){_S}(?:shall|will|agrees?{_S}to){_S}(?:be{_S}employed|serve|work){_S}as{_S}"
+        rf"(?:(?:an?|the|its|our){_S})?(?P<post>[a-z][a-z\s&/-]{{2,50}}?)"
+        rf"(?=\s{{0,4}}[,.;(\n]|{_S}(?:of{_S}the|and|reporting|with|at|based|in|on|by|from|for)\b)",
+        post="position",
+    ),
+    _told(
         "premises",
         rf"\b(?:premises|property){_S}(?:(?:commonly{_S})?(?:located|situated|known))(?:{_S}at|{_S}as|{_S}in){{1,2}}{_S}"
         rf"(?P<place>[^.;()\n]{{6,120}}?)(?=\s{{0,4}}\(|\.\s|[;\n]|\.?\Z|,{_S}(?:together|consisting|which|for|as)\b)",
@@ -178,7 +210,7 @@ _TOLD = (
     ),
     _told(
         "hours",
-        rf"\b(?P<hours>\d{{1,2}}(?:\.\d{{1,2}})?{_S}hours{_S}(?:per|a|each){_S}week)\b",
+        rf"(?<!beyond\s)(?<!over\s)(?<!exceed\s)(?<!exceeding\s)(?<!than\s)\b(?P<hours>\d{{1,2}}(?:\.\d{{1,2}})?{_S}hours{_S}(?:per|a|each){_S}week)\b",
         hours="workinghours",
     ),
     _told(
@@ -214,7 +246,7 @@ _TOLD = (
     ),
     _told(
         "on",
-        rf"\b(?:employment|term|lease|agreement|services|tenancy){_S}(?:(?:will|shall){_S})?"
+        rf"\b(?:employment|term|lease|agreement|services|tenancy|period){_S}(?:(?:will|shall){_S})?"
         rf"(?:begins?|starts?){_S}on{_S}(?P<first>{DATE})"
         rf"(?:(?:,|{_S}and)?(?:{_S}shall)?{_S}(?:end|ends|ending|expir(?:e|es|ing)|terminat(?:e|es|ing)){_S}on{_S}(?P<last>{DATE}))?",
         first="startdate",
@@ -288,6 +320,11 @@ _as = re.compile(
 )
 _defined = re.compile(rf"{_VALUE_BEFORE}\)?,?\s{{0,4}}\((?:[a-z]{{2,10}}\s){{0,3}}\"\Z")
 _LONGEST_BEFORE = 100
+#: Behind the name of a number or a code.
+_numbers = re.compile(r"\b(?:number|no|id|code)\Z")
+_code = re.compile(
+    rf"(?:{_S}is)?\s{{1,3}}(?P<whole>(?=[a-z/-]{{0,12}}\d)[a-z\d][a-z\d/-]{{2,30}})(?=[\s,.;)]|\Z)"
+)
 #: Right before a name, words that make it another thing.
 _another = re.compile(
     r"\b(?:late|default|overdue|additional|termination|cancellation|holdover|renewal|extension|extended|original"
@@ -317,7 +354,8 @@ def find_named(folded: str, names: Iterable[str]) -> Iterator[tuple[int, int]]:
             start = found.start()
             if _another.search(folded, max(start - _LONGEST_ANOTHER, 0), start):
                 continue
-            says = _says.match(folded, found.end()) or _before(folded, start)
+            behind = _code if _numbers.search(name) else _says
+            says = behind.match(folded, found.end()) or _before(folded, start)
             if says is not None:
                 group = "value" if says.groupdict().get("value") else "whole"
                 yield says.span(group)

@@ -31,18 +31,21 @@ _MOST_ENDS = 6
 _WHOLE = 3
 #: Items of a list behind a label: the people at a meeting.
 _MOST_ITEMS = 64
-_QUALIFIER = rf"(?:{GAP}\([^()\n]{{1,30}}\))?"
+_QUALIFIER = rf"(?:{GAP}\([^()\n]{{1,30}}\)|{GAP}@ ?\d{{1,2}}(?:\.\d{{1,2}})?%)?"
 #: Between two characters of a name: the other word of 中标(成交)金额.
 _WITHIN = rf"{GAP}(?:\({GAP}(?:{HAN}{GAP}){{1,6}}\){GAP})?"
 #: Cells between a party's and that of its name.
 _OWN = rf"(?:{'|'.join(sorted(OWN_NAMES))})"
 _value = re.compile(rf"[^\n\t;。]{{1,{_LONGEST}}}")
 _next_label = re.compile(
-    r"[^\S\n]{2}[a-z][a-z./#]{0,14}(?: [a-z./#]{1,14}){1,3}\s?:|(?:\s+|,\s*)[a-z\u4e00-\u9fff](?:[^\s:,。;]{0,12}|(?:[^\S\n]+[\u4e00-\u9fff]){1,3})"
+    r"[^\S\n]{2}[a-z][a-z./#]{0,14}(?: [a-z./#]{1,14}){1,3}\s?:"
+    r"|(?:\s+|,\s*)[a-z\u4e00-\u9fff](?:[^\s:,。;]{0,12}|(?:[^\S\n]+[\u4e00-\u9fff]){1,3})"
     r"(?:\([^()\n]{1,30}\))?\s*:"
 )
 #: Behind a comma, the end of a company's name.
-_LEGAL = r"(?:inc|l\.?l\.?c|ltd|limited|corp|co|l\.?p|llp|plc|pllc|gmbh|n\.a|s\.a|pty|jr|sr)(?![a-z])"
+_LEGAL = (
+    r"(?:inc|l\.?l\.?c|ltd|limited|corp|co|l\.?p|llp|plc|pllc|gmbh|n\.a|s\.a|pty|jr|sr)(?![a-z])"
+)
 _end = re.compile(rf",(?!\d{{3}}(?!\d)| ?{_LEGAL})|[(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{{2,}}|\Z")
 #: A place for a seal or a signature is no value.
 _SEAL = rf"(?:{GAP}\([^()\n]{{0,6}}(?:章|签字|签名|手印)[^()\n]{{0,6}}\))"
@@ -65,7 +68,9 @@ _of_clause = re.compile(
 )
 _clause = re.compile(r"[^\n\t。]{1,400}")
 #: English names of what fills the rest of its line, or its column: an address has commas.
-_of_line = re.compile(r"(?:^|.* )(?:address|ship to|deliver to|premises|location|place of work)\Z")
+_of_line = re.compile(
+    r"(?:^|.* )(?:address|ship to|deliver to|premises|property|location|place of work)\Z"
+)
 _line = re.compile(r"(?:[!-~]|[^\S\n\t](?![^\S\n\t]{2})){1,200}(?=\s|\Z)")
 #: Names of what a person is.
 _of_person = re.compile(r"(?:[人员师长]|经理|代表|律师|主任|总监|秘书|姓名)\Z")
@@ -94,6 +99,8 @@ _states = re.compile(
     rf"(?:名称|单位)?(?:{GAP}(?:[是为系]|名称\s*:|合计|共计|总计){GAP}"
     rf"|[^\S\n\t]?(?=[\d¥]|{_CURRENCY}{_NUMERAL})|共?(?!一[日天])(?={_PERIOD})|[^\S\n\t])(?=[^\s:])(?!约)"
 )
+#: So of English names: behind "Tenant" and a blank a sentence goes on, but "Invoice no 17" is one.
+_states_english = re.compile(r"[^\S\n\t]{1,3}(?=[\d$€£¥])")
 #: So of synonyms and parties: what is an amount or a date, a sentence says of many.
 _states_name = re.compile(r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?=[^\s:\d¥])(?!人民币|约)")
 _prefix = re.compile(rf"{_CURRENCY}(?={_NUMERAL})")
@@ -118,6 +125,13 @@ def form_marks(folded: str) -> NDArray[np.int64]:
 def has_form_marks(folded: str) -> bool:
     """Whether there is any of them."""
     return _form.search(folded) is not None
+
+
+#: English names that a word before makes something else: a due date is no date.
+_BARE = frozenset(["date", "name", "number", "title"])
+#: Before a name that fills a cell with it: Grand Total.
+_grand = re.compile(r"(?<![a-z])(?:grand|invoice|order|sales) {1,2}\Z")
+_LONGEST_GRAND = 10
 
 
 class _Label(NamedTuple):
@@ -158,6 +172,8 @@ def _name_pattern(name: str) -> str:
     own = max((end for end in OWN_NAMES if name.endswith(end)), key=len, default="")
     stem = name.removesuffix(own) if len(name) > len(own) + 1 else name
     whole = (_WITHIN if len(stem) > _WHOLE else GAP).join(map(re.escape, stem))
+    if name in _BARE:
+        return rf"(?<![a-z])(?<![a-z][ ]){whole}(?![a-z])"
     if name.isascii() and name.isalpha():
         return rf"(?<![a-z]){whole}(?![a-z])"  # the rent is not in "current"
     return whole if stem == name else rf"{whole}\)?{GAP}{GAP.join(map(re.escape, own))}"
@@ -203,7 +219,8 @@ def _starts(folded: str, label: _Label) -> Iterator[tuple[int, bool]]:
     name = label.name.search(folded)
     while name is not None:
         at = name.start()
-        edge = at
+        grand = _grand.search(folded, max(at - _LONGEST_GRAND, 0), at)
+        edge = grand.start() if grand else at
         while edge > done and folded[edge - 1].isspace() and folded[edge - 1] not in "\n\t":
             edge -= 1
         is_first = edge == 0 or folded[edge - 1] in "\n\t"
@@ -230,6 +247,8 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
     found: list[int] = []
     for alias in filter(str.strip, aliases):
         states = _states if are_own and not is_party(fold(alias)) else _states_name
+        if alias.isascii() and states is _states:
+            states = _states_english
         for name in _label(fold_width(alias)).name.finditer(folded):
             stated = states.match(folded, name.end())
             if stated is not None and not _is_blank_alone(folded, name, stated):
@@ -289,7 +308,9 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
             is_all = is_line and _line.match(folded, start) is not None
             whole = _clause if is_clause else _line if is_all else _value
             ends = sorted(set(_ends(folded, start, whole)))
-            is_whole = (is_clause or is_all) and ends and not has_form_marks(folded[start : ends[-1]])
+            is_whole = (
+                (is_clause or is_all) and ends and not has_form_marks(folded[start : ends[-1]])
+            )
             ends = ends[-1:] if is_whole else ends[:_MOST_ENDS]
         found += [(start, end) for end in ends]
         if ends:

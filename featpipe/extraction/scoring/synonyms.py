@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.scoring.english_names import NAMES, PARTIES
 from featpipe.extraction.values.text import fold, fold_width
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _PARTIES = """
     bill to, sold to, invoice to, billed to;
 卖方, 出卖人, 销售方, 销货方, 供应商, 供货方, 供方, 转让方, 出让方, seller, vendor, supplier;
 出租方, 出租人, 房东, lessor, landlord;
-承租方, 承租人, 租户, lessee, tenant;
+承租方, 承租人, 租户, lessee, tenant, renter;
 委托方, 委托人, 委托单位, 客户, client, customer;
 受托方, 受托人, 受委托人, 受托单位, 服务方;
 用人单位, 用工单位, 雇主, employer;
@@ -57,17 +58,6 @@ _PARTIES = """
 收货人, 收件人, consignee;
 采购代理机构, 招标代理机构, 代理机构;
 发货人, 寄件人, 托运人, consignor, shipper;
-provider, service provider, contractor, consultant, supplier, vendor;
-subcontractor;
-licensor;
-licensee;
-disclosing party, discloser;
-receiving party, recipient;
-franchisor;
-franchisee;
-executive;
-trustee;
-seller, supplier, vendor, from;
 """
 _NAMES = """
 受托方, 受托人, 服务方, 代理人, agent;
@@ -122,22 +112,21 @@ _NAMES = """
     consideration;
 投资金额, 投资总额, 出资额, 认缴出资额, 出资金额, 总投资, investment amount;
 担保金额, 担保额度, 保证金额, 担保总额, guarantee amount;
-借款金额, 贷款金额, 贷款本金, 借款本金, 融资金额, 授信额度, loan amount, principal amount, principal,
-    principal sum;
+借款金额, 贷款金额, 贷款本金, 借款本金, 融资金额, 授信额度, loan amount,
+    principal amount, principal, principal sum;
 涉案金额, 诉讼金额, 诉讼标的, 标的额, 诉讼请求金额, amount in dispute;
 质押金额, 融资金额, 质押融资金额;
 金额, 总额, 总金额, 价款, 款项, amount, money, sum;
 合计, 总计, 总金额, 价税合计, 应付金额, 实付金额, total, grand total, total amount,
-    amount due, net total, total due, total payable, balance due;
+    amount due, net total, total due, total payable, balance due,
+    invoice total, total amount due, invoice amount, order total;
 税额, 增值税, 税金, tax, vat, gst, tax amount;
 单价, unit price, price;
 租金, 月租金, 年租金, rent;
-rent, monthly rent, base rent, rent amount, rental;
 违约金, 滞纳金, penalty;
 违约金比例, 违约金率, 违约金标准, 逾期违约金比例, 滞纳金比例, 逾期利率;
 判决金额, 判决支付金额, 判令金额, 判决给付金额;
 保证金, 履约保证金, 押金, 定金, deposit;
-deposit, security deposit, damage deposit, rental deposit;
 注册资本, 注册资金, registered capital;
 净利润, 归属于上市公司股东的净利润, net profit;
 营业收入, 营业总收入, revenue;
@@ -158,7 +147,8 @@ deposit, security deposit, damage deposit, rental deposit;
     average price;
 签订日期, 签署日期, 签约日期, 签署日, 签订日, 签约日, 订立日期,
     合同签订日期, 合同签署日期, 签订时间, 签署时间, 订立时间,
-    agreement date, signing date, contract date, date of agreement, date of contract, execution date;
+    agreement date, signing date, contract date, date of agreement,
+    date of contract, execution date;
 公告日期, 公告日, 发布日期, 披露日期, announcement date;
 开始日期, 起始日期, 起始日, 质押开始日期, 质押起始日, 冻结起始日, 冻结日期, 起租日, 起始时间,
     start date, commencement date, date of commencement, lease start date, term start date;
@@ -179,7 +169,6 @@ deposit, security deposit, damage deposit, rental deposit;
     报告日期, 制表日期;
 日期, 时间, date;
 工期, 合同工期, 履行期限, 合同期限, 建设工期, 服务期限, 计划工期, 期限, duration, term;
-term, lease term, initial term, contract term, term of agreement, term of lease, agreement term;
 租赁期限, 租期, lease term;
 保证期间, 担保期限, 担保期间;
 质押期限, 质押期间;
@@ -215,24 +204,6 @@ term, lease term, initial term, contract term, term of agreement, term of lease,
 记录人, 会议记录人, 记录员, 记录;
 上市公司, 公告公司, 公司全称, 公司名称;
 职务, 职位, 岗位, title, position, job title;
-salary, annual salary, base salary, basic salary, gross salary, yearly salary;
-place of work, workplace, work location;
-working hours, hours of work, work hours, weekly hours;
-probation period, probationary period, probation, trial period;
-notice period, period of notice, termination notice period, termination notice;
-confidentiality period, confidentiality term, non-disclosure period, duration of confidentiality;
-liability cap, cap on liability, limitation of liability, maximum liability, limit of liability;
-maturity date, repayment date, final maturity date;
-monthly payment, monthly installment, monthly instalment;
-holiday entitlement, annual leave, vacation days, paid leave, vacation;
-jurisdiction, place of jurisdiction, courts, forum;
-renewal period, renewal term, renewal;
-purchase price, total purchase price, price;
-premises, leased premises, property address, property, leased property;
-subtotal, sub total, sub-total, net total, net amount, total net;
-shipping, shipping cost, freight, delivery charge, shipping & handling;
-late fee, late charge, late payment fee;
-ship to, deliver to, delivery address, shipping address;
 """
 
 
@@ -241,8 +212,8 @@ def _groups(names: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(name.strip() for name in group.split(",")) for group in groups)
 
 
-_GROUPS = _groups(_PARTIES + _NAMES)
-_PARTY_NAMES = frozenset(name for group in _groups(_PARTIES) for name in group)
+_GROUPS = _groups(_PARTIES + PARTIES + _NAMES + NAMES)
+_PARTY_NAMES = frozenset(name for group in _groups(_PARTIES + PARTIES) for name in group)
 _JOINED_NAMES = frozenset(name.replace(" ", "") for name in _PARTY_NAMES)
 _ALL_NAMES = frozenset(name.replace(" ", "") for group in _GROUPS for name in group)
 _side = re.compile(r"(?:[甲乙丙丁戊买卖供需]|[\u4e00-\u9fff]{2,5}(?<![双各多三地平立]))方")
@@ -276,7 +247,16 @@ _english_rest = re.compile(
     r"(?:\.|e?s|numbers?|nos?\.?|#|name|names|amount|value|payable|due|inclusive|of(?:this|the|our|your).*|\(.*\)?)*"
 )
 #: Before it, of another thing: a late fee is no fee, a subtotal no total.
-_ENGLISH_OTHERS = ("late", "default", "overdue", "sub", "sub-", "pre", "termination", "cancellation")
+_ENGLISH_OTHERS = (
+    "late",
+    "default",
+    "overdue",
+    "sub",
+    "sub-",
+    "pre",
+    "termination",
+    "cancellation",
+)
 #: Behind a sum of money, words that say what it is.
 _twice = re.compile(r"(?<=[金费款租价税息])(?:金额|数额|总额)\Z")
 _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
@@ -309,7 +289,10 @@ def heads_of(names: Iterable[str], labels: Iterable[str]) -> list[str]:
         and label not in {*_VAGUE_HEADS, "amount"}
         and any(
             (label != "date" or _dated.match(name))
-            and name.endswith(label) and name != label and names_same(name, label) for name in folded
+            and name.endswith(label)
+            and name != label
+            and names_same(name, label)
+            for name in folded
         )
     )
 
@@ -332,6 +315,8 @@ def names_same(label: str, name: str) -> bool:
 def _names_english(label: str, name: str) -> bool:
     """So of names in English, folded and without blanks: they end with what they mean."""
     at = label.rfind(name)
+    if label.endswith("terms") and name.endswith("term"):
+        return False  # terms of payment
     if name in _VAGUE_HEADS or (name == "date" and not _dated.match(label)):
         at = min(at, 0)
     return (

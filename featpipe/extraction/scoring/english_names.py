@@ -1,0 +1,44 @@
+"""English names of one thing, between semicolons: groups as in ``synonyms``, of English alone."""
+
+from __future__ import annotations
+
+#: What parties are called.
+PARTIES = """
+provider, service provider, supplier, vendor;
+provider, service provider, contractor, consultant;
+subcontractor;
+licensor;
+licensee;
+disclosing party, discloser;
+receiving party, recipient;
+franchisor;
+franchisee;
+executive, employee;
+owner;
+trustee;
+"""
+NAMES = """
+seller, supplier, vendor, from;
+rent, monthly rent, base rent, rent amount, rental;
+deposit, security deposit, damage deposit, rental deposit;
+term, lease term, initial term, contract term, term of agreement, term of lease, agreement term;
+salary, annual salary, base salary, basic salary, gross salary, yearly salary;
+place of work, workplace, work location;
+working hours, hours of work, work hours, weekly hours;
+probation period, probationary period, probation, trial period;
+employer, company;
+notice period, period of notice, termination notice period, termination notice;
+confidentiality period, confidentiality term, non-disclosure period, duration of confidentiality;
+liability cap, cap on liability, limitation of liability, maximum liability, limit of liability;
+maturity date, repayment date, final maturity date;
+monthly payment, monthly installment, monthly instalment;
+holiday entitlement, annual leave, vacation days, paid leave, vacation;
+jurisdiction, place of jurisdiction, courts, forum;
+renewal period, renewal term, renewal;
+purchase price, total purchase price, price;
+premises, leased premises, property address, property, leased property;
+subtotal, sub total, sub-total, net total, net amount, total net;
+shipping, shipping cost, freight, delivery charge, shipping & handling;
+late fee, late charge, late payment fee;
+ship to, deliver to, delivery address, shipping address;
+"""
