@@ -142,6 +142,14 @@ The undersigned, Ivor Lund ("Borrower"), owes a sum. It was agreed between Hill 
 "Lender") and others, and between Mara Quill (hereinafter called the "Landlord") and
 Ben Osei and Joy Osei (hereinafter called the "Tenant"), and by Fen Tools Ltd ("Disclosing Party").
 """
+SUBLEASE = """SUBLEASE
+
+By this Sublease, dated August 2, 2021, Meridian Group LLC ("Sublessor") leases to Fable Press, Inc.
+("Sublessee") a shop. Interest Rate: 3.1%
+If a sum is not paid, default interest at 5% is payable. Invoices are due within thirty days of the
+invoice date. The contract will run for three years. The laws of Scotland apply to it.
+Period: August 15, 2021 through July 31, 2024
+"""
 ORDER = """PURCHASE ORDER
 
 Supplier: Northwick Bolts Co.
@@ -171,6 +179,13 @@ Contact Name: Ana Ruiz
         (ORDER, "supplier address", "9 Dock Way, Hull, HU1 2AB"),
         (ORDER, "buyer", "Calder Homes, Inc."),
         (ORDER, "term", ""),
+        (SUBLEASE, "sublessor", "Meridian Group LLC"),
+        (SUBLEASE, "sublessee", "Fable Press, Inc."),
+        (SUBLEASE, "interest rate", "3.1%"),
+        (SUBLEASE, "payment terms", "within thirty days of the\ninvoice date"),
+        (SUBLEASE, "period", "August 15, 2021 through July 31, 2024"),
+        (SUBLEASE, "term", "three years"),
+        (SUBLEASE, "governing law", "Scotland"),
         (ORDER, "product name", ""),
     ],
 )

@@ -80,8 +80,8 @@ _TOLD = (
         law="governinglaw",
     ),
     _told(
-        "appl",
-        rf"\b(?P<law>{_A_LAW}{_S}law){_S}(?:applies|shall{_S}apply|will{_S}apply|is{_S}applicable)\b",
+        "law",
+        rf"\b(?P<law>{_A_LAW}{_S}law){_S}(?:applies|governs|(?:shall|will){_S}(?:apply|govern)|is{_S}applicable)\b",
         law="governinglaw",
     ),
     _told(
@@ -92,8 +92,8 @@ _TOLD = (
         before="jurisdiction",
     ),
     _told(
-        "govern",
-        rf"laws?{_S}of{_S}(?:the{_S})?(?P<law>{_PLACE}){_S}(?:shall{_S}|will{_S})?governs?\b",
+        "law",
+        rf"laws?{_S}of{_S}(?:the{_S})?(?P<law>{_PLACE}){_S}(?:shall{_S}|will{_S})?(?:governs?|apply|applies)\b",
         law="governinglaw",
     ),
     _told(
@@ -129,7 +129,7 @@ _TOLD = (
     ),
     _told(
         "interest",
-        rf"\binterest{_LATER}{{0,60}}?(?:\brate(?:{_S}of|{_S}equal{_S}to)|\bat){_S}(?P<rate>{PERCENT})",
+        rf"(?<!default\s)(?<!late\s)(?<!penalty\s)\binterest{_LATER}{{0,60}}?(?:\brate(?:{_S}of|{_S}equal{_S}to)|\bat){_S}(?P<rate>{PERCENT})",
         rate="interestrate",
     ),
     _told(
@@ -175,6 +175,12 @@ _TOLD = (
         rf"confidential{_LATER}{{0,160}}?\band{_S}(?:for{_S})?(?:a{_S}period{_S}of{_S})?(?P<period>{PERIOD}){_S}"
         r"(?:thereafter|after|following)\b",
         period="confidentialityperiod",
+    ),
+    _told(
+        "for",
+        rf"\b(?:contract|agreement|lease|term|appointment){_S}(?:(?:shall|will|is{_S}to){_S})?(?:runs?|lasts?){_S}for{_S}"
+        rf"(?:an?{_S}(?:period|term){_S}of{_S})?(?P<term>{PERIOD})",
+        term="term",
     ),
     _told(
         "continu",
@@ -228,7 +234,7 @@ _TOLD = (
         "within",
         rf"\b(?:payable|paid|pay{_LATER}{{0,80}}?|due){_S}(?P<terms>within{_S}{PERIOD}{_S}(?:after|of|from|following)"
         rf"(?:{_S}(?:the|an?|each|its|receipt|receiving|date|invoice|of|correct|valid|undisputed))"
-        rf"{{0,6}}{_S}(?:receipt|invoices?|delivery))\b",
+        rf"{{0,6}}{_S}(?:receipt|invoices?(?:{_S}date)?|delivery))\b",
         terms="paymentterms",
     ),
     _told(
@@ -246,7 +252,7 @@ _TOLD = (
     ),
     _told(
         "on",
-        rf"\b(?:employment|term|lease|agreement|services|tenancy|period){_S}(?:(?:will|shall){_S})?"
+        rf"\b(?:employment|term|lease|agreement|services|tenancy|period|work){_S}(?:(?:will|shall){_S})?"
         rf"(?:begins?|starts?){_S}on{_S}(?P<first>{DATE})"
         rf"(?:(?:,|{_S}and)?(?:{_S}shall)?{_S}(?:end|ends|ending|expir(?:e|es|ing)|terminat(?:e|es|ing)){_S}on{_S}(?P<last>{DATE}))?",
         first="startdate",

@@ -46,7 +46,9 @@ _next_label = re.compile(
 _LEGAL = (
     r"(?:inc|l\.?l\.?c|ltd|limited|corp|co|l\.?p|llp|plc|pllc|gmbh|n\.a|s\.a|pty|jr|sr)(?![a-z])"
 )
-_end = re.compile(rf",(?!\d{{3}}(?!\d)| ?{_LEGAL})|[(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{{2,}}|\Z")
+_end = re.compile(
+    rf",(?!\d{{3}}(?!\d)| ?{_LEGAL}| \d{{4}}(?![\d年]))|[(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{{2,}}|\Z"
+)
 #: A place for a seal or a signature is no value.
 _SEAL = rf"(?:{GAP}\([^()\n]{{0,6}}(?:章|签字|签名|手印)[^()\n]{{0,6}}\))"
 #: One before a value; not before the next label.

@@ -256,8 +256,8 @@ _english_role = re.compile(
     r"(?:the\s+)?\"(?P<words>[a-z][a-z ]{2,30})\""
 )
 _english_name = re.compile(
-    r"(?:\b(?:between|among|and|by)[\s:]+|\),\s{1,4}(?:and\s{1,4})?(?:by\s{1,4})?|^\s*|[\n;.]\s*|\(\w{1,3}\)\s*)(?!the\b)(?P<name>"
-    r"(?:(?!\b(?:between|among|agreement|made|entered|is|are|if)\b|, an? )[^()\n;:\"]){2,80}?"
+    r"(?:\b(?:between|among|and|by)[\s:]+|\),\s{1,4}(?:and\s{1,4})?(?:by\s{1,4})?|\b\d{4},\s{1,4}|\b(?:leases|lends|sells)\s{1,4}to\s{1,4}|^\s*|[\n;.]\s*|\(\w{1,3}\)\s*)(?!(?:the|this)\b)(?P<name>"
+    r"(?:(?!\b(?:between|among|agreement|made|entered|dated|is|are|if)\b|, an? )[^()\n;:\"]){2,80}?"
     r"\b(?:inc|incorporated|l\.?l\.?c|ltd|limited|corp|corporation|company|co|l\.?p|llp|plc|gmbh"
     r"|bhd|s\.a|n\.v|ag|bank(?:,?\s{1,2}n\.a)?|trust|university)\b\.?)"
 )

@@ -113,7 +113,7 @@ _NAMES = """
 投资金额, 投资总额, 出资额, 认缴出资额, 出资金额, 总投资, investment amount;
 担保金额, 担保额度, 保证金额, 担保总额, guarantee amount;
 借款金额, 贷款金额, 贷款本金, 借款本金, 融资金额, 授信额度, loan amount,
-    principal amount, principal, principal sum;
+    principal amount, principal, principal sum, facility amount;
 涉案金额, 诉讼金额, 诉讼标的, 标的额, 诉讼请求金额, amount in dispute;
 质押金额, 融资金额, 质押融资金额;
 金额, 总额, 总金额, 价款, 款项, amount, money, sum;
