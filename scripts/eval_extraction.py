@@ -56,6 +56,7 @@ from featpipe.extraction.scoring.pretrained import (
     shipped_fields,
 )
 from featpipe.extraction.template import FieldSpec, SampleSpec, Template
+from featpipe.extraction.twins import twins_of
 from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
@@ -163,11 +164,12 @@ def evaluate(
     samples = chance.sample(task.pool, min(k, len(task.pool)))
     pages.prepare([*samples, *task.test])
     names = sorted({name for row in task.test for name in row["fields"]})
-    fitted = fit_all(names, samples, pages, pretrained)
+    template = template_of(task, names, samples)
+    fitted = fit_all(template, samples, pages, pretrained)
     tallies = {name: Tally() for name in names}
     grouping = Grouping()
     kinds = {name: model.kind for name, model in fitted.items()}
-    relations = Relations.of(template_of(task, names, samples))
+    relations = Relations.of(template)
     for row in task.test:
         features = pages[row["doc_id"]]
         scored = score_fields(list(fitted.values()), features)
@@ -205,25 +207,37 @@ def template_of(task: Task, names: Sequence[str], samples: Sequence[dict]) -> Te
 
 
 def fit(
-    name: str, samples: Sequence[dict], pages: Pages, pretrained: PretrainedFields
+    field: FieldSpec,
+    template: Template,
+    samples: Sequence[dict],
+    pages: Pages,
+    pretrained: PretrainedFields,
 ) -> FieldModel | None:
     """One field; None if no sample has a value of it, and it is not pretrained."""
-    values = [
-        (pages[row["doc_id"]], value) for row in samples for value in row["fields"].get(name, [])
+    documents = [
+        (pages[row["doc_id"]], row["fields"].get(field.name, []), twins_of(template, one, field))
+        for row, one in zip(samples, template.samples, strict=True)
     ]
-    kind = kind_of_values(values, (name,), pretrained)
-    field = pretrained.find((name,), kind)
-    if not values and field is None:
+    values = [(features, value) for features, given, _ in documents for value in given]
+    names = (field.name,)
+    kind = kind_of_values(values, names, pretrained)
+    known = pretrained.find(names, kind)
+    if not values and known is None:
         return None
-    located = [sample_of(pages[r["doc_id"]], r["fields"].get(name, []), kind) for r in samples]
-    return fit_field(located, kind, (name,), pretrained=field)
+    located = [
+        sample_of(features, given, kind, names=names, twins=twins)
+        for features, given, twins in documents
+    ]
+    return fit_field(located, kind, names, pretrained=known)
 
 
 def fit_all(
-    names: Sequence[str], samples: Sequence[dict], pages: Pages, pretrained: PretrainedFields
+    template: Template, samples: Sequence[dict], pages: Pages, pretrained: PretrainedFields
 ) -> dict[str, FieldModel]:
     """The fields that can be found at all: see :func:`fit`."""
-    models = ((name, fit(name, samples, pages, pretrained)) for name in names)
+    models = (
+        (field.name, fit(field, template, samples, pages, pretrained)) for field in template.fields
+    )
     return {name: model for name, model in models if model is not None}
 
 

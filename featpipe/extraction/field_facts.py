@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.twins import twins_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -94,7 +96,8 @@ def _samples_of(template: Template, identities: Sequence[str], field: FieldSpec)
         if not sample.is_read_for(field.name):
             continue
         spans = [list(span) for span in sample.spans.get(field.name, ())]
-        content = [identity, [list(sample.values_of(field.name)), spans]]
+        content: list[object] = [identity, [list(sample.values_of(field.name)), spans]]
+        content += filter(None, [list(twins_of(template, sample, field))])
         name = sample_name(sample, index)
         # A document may be in several samples: none of them hides the others.
         hashes[f"{name} ({index + 1})" if name in hashes else name] = hash_json(content)

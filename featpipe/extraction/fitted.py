@@ -20,6 +20,7 @@ from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.field_model import FieldModel, Scored, score_fields
 from featpipe.extraction.scoring.pretrained import kind_of_values, shipped_fields
 from featpipe.extraction.scoring.stated_units import value_with_unit
+from featpipe.extraction.twins import twins_of
 from featpipe.extraction.values.values import remark_on
 
 if TYPE_CHECKING:
@@ -211,6 +212,8 @@ class FittedTemplate:
                 kind,
                 one.spans.get(field.name, ()),
                 is_selected=one.key is not None,
+                names=_names_of(field),
+                twins=twins_of(self.template, one, field),
             )
             for features, one in documents
         ]

@@ -10,6 +10,7 @@ import numpy as np
 from featpipe.extraction.scoring.candidates import SHAPED, Boundaries
 from featpipe.extraction.scoring.columns import measured_columns, span_rows
 from featpipe.extraction.scoring.field_model import FieldModel
+from featpipe.extraction.scoring.field_names import places_of_own
 from featpipe.extraction.scoring.learned_boundaries import learn_boundaries
 from featpipe.extraction.scoring.locate import locate_meaning, locate_value
 from featpipe.extraction.scoring.mentions import (
@@ -68,16 +69,20 @@ class Sample:
     spans: tuple[tuple[int, int], ...]
 
 
-def sample_of(
+def sample_of(  # noqa: PLR0913  # what is known of a value
     features: PageFeatures,
     values: Sequence[str],
     kind: FieldType,
     spans: Sequence[tuple[int, int]] = (),
     *,
     is_selected: bool = False,
+    names: Sequence[str] = (),
+    twins: Sequence[str] = (),
 ) -> Sample:
     """A sample document with its values, located by meaning unless their spans are given.
 
+    ``twins`` are names of other fields that have one of the values: places that they tell better
+    than the field's ``names`` are left out.
     ``is_selected``: a person selected the spans on a page, more or less widely. They count where
     the meaning of the values is found nowhere: values located by meaning teach better.
     """
@@ -90,7 +95,7 @@ def sample_of(
             return Sample(features, tuple(values), tuple(sorted(set(located))))
     if not places or is_selected:
         located = [span for value in values for span in locate_value(features, value, kind)]
-        places = located or places
+        places = places_of_own(features, sorted(set(located)), names, twins) or places
     return Sample(features, tuple(values), tuple(sorted(set(places))))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.extraction.scoring.candidates import Candidates
 from featpipe.extraction.scoring.labels import labelled_starts, named_starts, stated_starts
 from featpipe.extraction.scoring.party_details import OWN_LABELS, is_in_block
 from featpipe.extraction.scoring.synonyms import (
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.candidates import Candidates
     from featpipe.extraction.scoring.features import PageFeatures
 
     Bools = NDArray[np.bool_]
@@ -67,6 +67,40 @@ def name_columns(features: PageFeatures, found: Candidates, names: Sequence[str]
         is_name = is_in(features.tokens.label[found.first], OWN_LABELS)
         columns[is_name & is_in_block(features, found.first, party), 0] = 1.0
     return columns
+
+
+def places_of_own(
+    features: PageFeatures,
+    spans: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    twins: Sequence[str],
+) -> list[tuple[int, int]]:
+    """The places of a value without those that are called by the names of other fields.
+
+    Where one value is that of several fields, each place belongs to those whose names tell it best;
+    a place that no name tells belongs to all. All places are given if none would be left.
+
+    Args:
+        features: of the document.
+        spans: places of the value, in characters.
+        names: of the field.
+        twins: of the other fields that have the value.
+
+    """
+    if not twins or len(spans) < 2:
+        return list(spans)
+    own, other = (_told(features, spans, one) for one in (names, twins))
+    kept = [span for span, is_own in zip(spans, (own >= other).tolist(), strict=True) if is_own]
+    return kept or list(spans)
+
+
+def _told(features: PageFeatures, spans: Sequence[tuple[int, int]], names: Sequence[str]) -> Floats:
+    """How far (n,) names, or their synonyms, call what stands at some places."""
+    edges = [features.tokens.spans([span]) for span in spans]
+    first, last = (np.array([int(e[n][0]) if len(e[n]) else 0 for e in edges]) for n in (0, 1))
+    found = Candidates(first, np.maximum(last, first + 1), np.zeros(len(spans), np.int64))
+    columns = name_columns(features, found, [fold(name) for name in names])
+    return np.where(columns[:, 0] >= _STATED * RELATED, columns[:, 0], 0.0) + columns[:, 2]
 
 
 def _with_synonyms(features: PageFeatures, found: Candidates, names: Sequence[str]) -> Floats:
