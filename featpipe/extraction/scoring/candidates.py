@@ -22,6 +22,7 @@ from featpipe.extraction.scoring.context import CLOSING_BRACKET
 from featpipe.extraction.scoring.labels import (
     NOTHING,
     are_of_clauses,
+    conditions,
     exact_places,
     has_form_marks,
     labelled_values,
@@ -259,6 +260,7 @@ class Boundaries:
             keep &= features.form_marks[start] == features.form_marks[end]
         if not (self.is_taught or self.kind == "clause" or are_of_clauses(self.names)):
             keep &= is_shape | ~self._is_beyond(features, found)
+            keep &= ~conditions(features.folded)[start]
         if self.kind in AMOUNTS and not self.may_be_no_amount:
             keep &= ~is_no_amount(features, self.kind, start, end, is_shape)
         return found.where(keep)

@@ -16,6 +16,7 @@ from featpipe.extraction.scoring.labels import labelled_starts, named_starts, st
 from featpipe.extraction.scoring.party_details import OWN_LABELS, is_in_block
 from featpipe.extraction.scoring.synonyms import (
     heads_of,
+    is_other_kind,
     names_same,
     party_and_rest,
     party_named,
@@ -115,9 +116,12 @@ def _with_synonyms(features: PageFeatures, found: Candidates, names: Sequence[st
     related += heads_of(names, known)
     if not related:
         return own
-    return np.maximum(
-        own, _columns_of(features, found, related, are_own=False) * (RELATED, 1.0, RELATED)
-    )
+    others = _columns_of(features, found, related, are_own=False)
+    folded = [fold(name) for name in names]
+    labels = features.tokens.label_text
+    alien = [n for n, label in labels.items() if is_other_kind(label, folded)]
+    others[is_in(features.tokens.label[found.first], np.array(sorted(alien), np.int64))] = 0.0
+    return np.maximum(own, others * (RELATED, 1.0, RELATED))
 
 
 def _columns_of(

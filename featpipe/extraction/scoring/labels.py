@@ -94,7 +94,11 @@ _UNIT = "(?:个?年|个月|个?季度|天|日|周|个?工作日)"
 _PERIOD = rf"[一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾半]{{1,3}}{_UNIT}"
 #: Names of how long something takes, and a value of theirs that has no dates: 两年,自生效日起算.
 _of_period = re.compile(r"(?:期限|期间|(?<![日周分到学])期)\Z")
-_duration = re.compile(rf"(?:{_PERIOD}|\d{{1,3}}{GAP}{_UNIT})(?=,(?![^\n。;]{{0,60}}\d{GAP}年))")
+#: What a penalty is for, and no value: 违约金：每延误一天，支付5,000元.
+_for_each = re.compile(
+    r"每(?:逾期|延[误迟期]|迟延|拖延|超过?)(?:一|1)?[天日周月年][,、](?:[^\d。;\n]{0,40}(?=\d[\d,.]*[万亿]?元))?"
+)
+_duration = re.compile(rf"(?:{_PERIOD}|\d{{1,3}}{GAP}{_UNIT})(?=,)")
 _NUMERAL = "[\\d¥一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾]"
 #: What joins a name to its value in a sentence, or makes a longer label of it.
 _states = re.compile(
@@ -115,6 +119,15 @@ _nothing = re.compile(rf"[:\t]{GAP}(?P<word>{'|'.join(NOTHING)}){GAP}(?=[\n\t,;�
 def find_nothing(folded: str) -> list[int]:
     """Characters at which a word for "none" fills the place behind a colon, or a table cell."""
     return [match.start("word") for match in _nothing.finditer(folded)]
+
+
+@lru_cache(maxsize=8)
+def conditions(folded: str) -> NDArray[np.bool_]:
+    """(len(folded) + 1,) whether a character is of words that say what a sum is for."""
+    inside = np.zeros(len(folded) + 1, bool)
+    for match in _for_each.finditer(folded):
+        inside[match.start() : match.end()] = True
+    return inside
 
 
 def form_marks(folded: str) -> NDArray[np.int64]:

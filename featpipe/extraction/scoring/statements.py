@@ -221,6 +221,21 @@ _STATEMENTS = (
         ),
         {"rate": "违约金比例"},
     ),
+    _Statement(
+        "违约金",
+        re.compile(
+            rf"(?<![\u4e00-\u9fff])(?P<kind>{HAN}{{0,10}})违约金(?:标准)?[:为]每(?:逾期|延[误迟期]|迟延|拖延)一?[天日周月][,、]"
+            rf"[^。;\n]{{0,40}}?(?P<amount>{_MONEY})"
+        ),
+        {"amount": "违约金"},
+    ),
+    _Statement(
+        "生效",
+        re.compile(
+            rf"(?:自|于|从)(?P<day>{DATE})(?:之日)?(?:零时)?(?:起|开始)?(?:正式|开始)?(?:生效|施行|实施)"
+        ),
+        {"day": "生效日期"},
+    ),
 )
 _LEAST_NAME, _LONGEST_NAME = 2, 60
 #: Abbreviations of a text that are looked at.
@@ -290,8 +305,9 @@ def find_statements(folded: str) -> Iterator[Phrase]:
     """Those of a text; an abbreviated name is given where it stands in full."""
     full_names: dict[str, tuple[int, int]] | None = None
     for match, labels in _matches(folded):
-        for group, words in labels.items():
+        for group, label in labels.items():
             start, end = match.span(group)
+            words = match["kind"] + label if "kind" in match.re.groupindex else label
             if start < 0 or (words in _OF_ONE and _is_of_sum(folded, start)):
                 continue
             if group in _NAMES:

@@ -237,10 +237,14 @@ OWN_NAMES = frozenset((
 _CARRIERS = frozenset(["项目", "工程", "合同", "标的"])
 #: Ends of names of other things than those that they are of: 合同价格形式 is no 合同价格.
 _other = re.compile(
-    r"(?:方式|形式|方法|条件|条款|依据|范围|内容|经理|主管|负责人|联系人|地点|地址|类型|性质|种类|来源|编号|号码)\Z"
+    r"(?:方式|形式|方法|条件|条款|依据|范围|内容|经理|主管|负责人|联系人|事务所|地点|地址|类型|性质|种类|来源|编号|号码)\Z"
 )
 #: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.
 _OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次")
+#: Of a label, what says of which kind something is that has several.
+_kind_of = re.compile(r"(?P<kind>[^\W\d_a-z]{2,12})(?P<head>保证金|违约金|利率|期限)\Z")
+#: That say nothing of the kind.
+_any_kind = re.compile(r"(?:合同|协议|租赁|租房|房屋|应[付缴交收]|[缴交支]付|[缴交]纳|[本该此])+")
 in_brackets = re.compile(r"\([^()]*\)")
 #: Behind an English name, whose last word says what it is: a supplier address is no supplier.
 _english_rest = re.compile(
@@ -323,6 +327,24 @@ def _names_english(label: str, name: str) -> bool:
         at >= 0
         and not label[:at].endswith(_ENGLISH_OTHERS)
         and _english_rest.fullmatch(label, at + len(name)) is not None
+    )
+
+
+def is_other_kind(label: str, names: Iterable[str]) -> bool:
+    """Whether a label is of another kind of what names are of: 投标保证金 for 履约保证金.
+
+    A synonym of theirs may be all that the two have in common; a name that is the word itself,
+    保证金, is of any kind. All are folded.
+    """
+    found = _kind_of.search(in_brackets.sub("", label))
+    if found is None or _any_kind.fullmatch(found["kind"]):
+        return False
+    of_kinds = [name for name in names if name.endswith(found["head"])]
+    if not of_kinds:  # 押金 is no 质量保证金
+        return found["head"] == "保证金" and label not in _ALL_NAMES
+    return not any(
+        name == found["head"] or found["kind"] in name or name.removesuffix(found["head"]) in label
+        for name in of_kinds
     )
 
 
