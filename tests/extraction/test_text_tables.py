@@ -10,6 +10,7 @@ from featpipe import Extractor, FieldSpec, Template
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field
 from featpipe.extraction.scoring.page import page_of_text
+from featpipe.extraction.scoring.table_headers import table_headers
 from featpipe.extraction.scoring.text_tables import rows_of_sums, text_tables
 
 if TYPE_CHECKING:
@@ -163,3 +164,43 @@ def test_no_candidate_goes_on_from_one_cell_to_the_next() -> None:
     texts = {GOODS[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)}
     assert "控制电缆" in texts
     assert not [text for text in texts if "电缆" in text and "米" in text]
+
+
+STROKES = """采购清单
+| 品名 | 规格 | 单价（含税，元） |
+|:---|---|---:|
+| 液压泵 | HP-20 | 3,200.00 |
+| 密封圈 |  | 4.50 |
+
+| 项目 | 内容 |
+| --- | --- |
+| 交货地点 | 二号仓库 |
+| 单独一行 |
+"""
+
+
+def test_rows_between_strokes_make_a_table_below_a_line_of_dashes(cache: Path) -> None:
+    headers = [(STROKES[h.start : h.end], h.label) for h in table_headers(STROKES, ())]
+    assert headers == [
+        ("液压泵", "品名"), ("HP-20", "规格"), ("3,200.00", "单价（含税，元）"),
+        ("密封圈", "品名"), ("4.50", "单价（含税，元）"),
+        ("内容", "项目"), ("二号仓库", "交货地点"),
+    ]  # fmt: skip
+    template = Template(name="one", fields=(FieldSpec(name="单价"), FieldSpec(name="交货地点")))
+    with Extractor([template], cache=cache, models={}) as extractor:
+        fields = extractor.extract(STROKES).fields
+    found = {name: sorted(value.text for value in own.values) for name, own in fields.items()}
+    assert found == {"单价": ["3,200.00", "4.50"], "交货地点": ["二号仓库"]}
+
+
+@pytest.mark.parametrize(
+    "text", ["|", "||", "|\\|", "| a \\|\n|---|\n| b \\|\n", "|---|\n|---|\n", "| a |\n|---|\n"]
+)
+def test_strokes_alone_are_no_table(text: str) -> None:
+    assert list(text_tables(text)) == []
+    assert list(rows_of_sums(text)) == []
+
+
+def test_a_row_of_sums_between_strokes_is_one() -> None:
+    text = "| 合计 |  | 39,300.00 |\n| 电缆 | 5 | 1.00 |"
+    assert [text[start:end] for start, end in rows_of_sums(text)] == ["合计 |  | 39,300.00"]

@@ -10,12 +10,16 @@ A table has a row of headers, without digits, and rows below it of as many cells
 one of them has digits in each row, or most headers, and no cells below, are known labels. Names
 side by side, as of those who sign, make none. A row of fewer or more cells ends it.
 
+Lines between upright strokes are rows of cells, too, and a table where a line of dashes parts the
+first from those below, as in Markdown: ``| 货物 | 数量 |``, ``| --- | --- |``, ``| 电缆 | 5 |``.
+
 A row of any table that begins with 合计 holds sums of all kinds, of shares as well.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.synonyms import in_brackets, is_known
@@ -32,6 +36,9 @@ _LEAST_CELLS = 3
 #: Characters of a header.
 _LONGEST_HEADER = 24
 _gap = re.compile(r"[^\S\n]*\t[^\S\n]*|[^\S\n]{2,}")
+_stroke = re.compile(r"(?<!\\)\|")
+#: Below the headers of a table between strokes.
+_dashes = re.compile(r"\|(?:[^\S\n]*:?-+:?[^\S\n]*\|)+")
 _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
 #: In folded text.
@@ -56,12 +63,17 @@ def text_tables(
         others: character spans of its tables that are known already; none is found there.
 
     """
+    parted = list(_parted_tables(text)) if "|" in text else []
+    parted = [table for table in parted if not _touches([table[:2]], others)]
+    yield from parted
+    known = {cell[2] for _, _, cells in parted for cell in cells}
     rows: list[Row] = []
     for row in rows_of_cells(text):
-        if rows and (len(row) != len(rows[0]) or _touches(row, others)):
+        is_known = row[0][0] in known or _touches(row, others)
+        if rows and (len(row) != len(rows[0]) or is_known):
             yield from _table_of(text, rows)
             rows = []
-        if len(row) >= _LEAST_CELLS and not _touches(row, others):
+        if len(row) >= _LEAST_CELLS and not is_known:
             rows.append(row)
     yield from _table_of(text, rows)
 
@@ -73,8 +85,54 @@ def rows_of_cells(text: str) -> Iterator[Row]:
         words = line.strip()
         if words:
             begin = start + len(line) - len(line.lstrip())
-            yield list(_cells(text, begin, begin + len(words)))
+            if not _is_between_strokes(words):
+                yield list(_cells(text, begin, begin + len(words)))
+            elif not _dashes.fullmatch(words):
+                yield list(_between_strokes(text, begin, begin + len(words)))
         start += len(line)
+
+
+def _parted_tables(text: str) -> Iterator[tuple[int, int, list[Cell]]]:
+    """Tables between strokes, with a line of dashes below their headers."""
+    rows: list[Row] = []
+    is_parted = False
+    start = 0
+    for line in (*text.splitlines(keepends=True), "\n"):
+        words = line.strip()
+        begin = start + len(line) - len(line.lstrip())
+        is_row = _is_between_strokes(words)
+        if is_row and _dashes.fullmatch(words):
+            is_parted = is_parted or len(rows) == 1
+        elif is_row:
+            row = list(_between_strokes(text, begin, begin + len(words)))
+            rows = rows if is_parted else []
+            rows.append(row)
+        if not is_row:
+            if is_parted and len(rows) > 1:
+                yield rows[0][0][0], rows[-1][-1][1], _cells_of(rows)
+            rows, is_parted = [], False
+        start += len(line)
+
+
+def _cells_of(rows: Sequence[Row]) -> list[Cell]:
+    return [
+        (number, column, start, end, 1, 1)
+        for number, row in enumerate(rows)
+        for column, (start, end) in enumerate(row)
+    ]
+
+
+def _is_between_strokes(words: str) -> bool:
+    return len(words) > 1 and words[0] == words[-1] == "|" and words[-2] != "\\"
+
+
+def _between_strokes(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The cells of a line that begins and ends with a stroke, without blanks at their edges."""
+    strokes = [stroke.start() for stroke in _stroke.finditer(text, start, end)]
+    for low, high in pairwise(strokes):
+        words = text[low + 1 : high]
+        first = low + 1 + len(words) - len(words.lstrip())
+        yield min(first, high), min(first, high) + len(words.strip())
 
 
 def rows_of_sums(text: str) -> Iterator[tuple[int, int]]:
@@ -101,12 +159,7 @@ def _table_of(text: str, rows: Sequence[Row]) -> Iterator[tuple[int, int, list[C
     words = [[text[start:end] for start, end in row] for row in rows]
     for top, heads in enumerate(words[:-1]):
         if all(map(may_be_header, heads)) and _are_headed(heads, words[top + 1 :]):
-            cells = [
-                (number, column, start, end, 1, 1)
-                for number, row in enumerate(rows[top:])
-                for column, (start, end) in enumerate(row)
-            ]
-            yield rows[top][0][0], rows[-1][-1][1], cells
+            yield rows[top][0][0], rows[-1][-1][1], _cells_of(rows[top:])
             return
 
 
