@@ -31,6 +31,16 @@ LEASE = """房屋租赁合同
 """
 
 
+LOAN = """借款合同
+借款人：陈大伟
+住址：宁海县跃龙街道人民路12号
+出借人（债权人）：胡晓明
+联系电话：13905746688
+担保人：宁海恒泰实业有限公司
+一、借款金额为人民币20万元。
+"""
+
+
 def found_in(cache: Path, text: str, names: list[str]) -> dict[str, list[str]]:
     """What is found of fields of such names."""
     template = Template(name="one", fields=tuple(FieldSpec(name=name) for name in names))
@@ -56,6 +66,19 @@ def found_in(cache: Path, text: str, names: list[str]) -> dict[str, list[str]]:
             LEASE,
             {"合同期限": ["12个月"], "起始日期": ["2023年1月1日"], "到期日期": ["2023年12月31日"]},
             id="a period and its days",
+        ),
+        pytest.param(
+            LOAN,
+            {
+                "甲方": ["陈大伟"], "乙方": ["胡晓明"], "乙方电话": ["13905746688"],
+                "甲方住址": ["宁海县跃龙街道人民路12号"], "借款人": ["陈大伟"],
+            },
+            id="parties by their order",
+        ),
+        pytest.param(
+            LOAN.replace("借款人：", "借款人（乙方）："),
+            {"乙方": ["陈大伟"], "乙方住址": ["宁海县跃龙街道人民路12号"]},
+            id="parties that are called so",
         ),
     ],
 )  # fmt: skip

@@ -23,7 +23,7 @@ from featpipe.extraction.scoring.statements import (
     find_roles,
     find_statements,
 )
-from featpipe.extraction.scoring.synonyms import is_party
+from featpipe.extraction.scoring.synonyms import is_party, synonyms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +78,14 @@ _called = re.compile(
     rf"(?<![\u4e00-\u9fffa-z0-9])(?:(?:本合同|本协议)?由|与|和|及)?(?P<value>{PERSON}|{ORGANISATION})"
     rf"{GAP}\((?:以下)?(?:简称|统称|称|下称)为?:?\"?(?P<words>{HAN}{{2,6}})\"?\)"
 )
+#: What contracts without 甲方 and 乙方 call their parties: in a line of its own, before a colon.
+_sided = re.compile(r"甲\s?方|乙\s?方")
+_party = re.compile(
+    rf"^{GAP}(?P<words>{HAN}(?:{GAP}{HAN}){{1,5}}){GAP}(?:\([^()\n]{{1,20}}\){GAP})?:{GAP}_*"
+    rf"(?P<value>[^\s_:,;。]{{2,40}})",
+    re.MULTILINE,
+)
+_SIDES = ("甲方", "乙方")
 
 
 @lru_cache(maxsize=8)
@@ -171,9 +179,28 @@ def _of_contract(folded: str) -> Iterator[Phrase]:
         yield Phrase(*coded.span("value"), "合同编号")
     for named in _decided.finditer(folded):
         yield Phrase(*named.span("value"), _DECIDES[named["words"]])
+    yield from _sides(folded)
     for called in _called.finditer(folded):
         if is_party(called["words"]):
             yield Phrase(*called.span("value"), called["words"])
+
+
+def _sides(folded: str) -> Iterator[Phrase]:
+    """The first two parties, as 甲方 and 乙方 where a contract calls nobody so.
+
+    Synonyms tell which of seller and buyer is which; of lender and borrower the order does.
+    """
+    if _sided.search(folded):
+        return
+    named: dict[str, tuple[int, int]] = {}
+    for party in _party.finditer(folded, 0, _HEAD * 2):
+        words = "".join(party["words"].split())
+        if is_party(words):
+            named.setdefault(words, party.span("value"))
+    known = synonyms_of(_SIDES)
+    first = [*named.items()][:2]
+    if len(first) == 2 and not any(words in known for words, _ in first):
+        yield from (Phrase(*span, side) for side, (_, span) in zip(_SIDES, first, strict=True))
 
 
 def _signing(folded: str) -> Iterator[Phrase]:

@@ -297,8 +297,9 @@ def _parties(page: Page, blocks: Iterable[tuple[int, int, str]], start: Ints) ->
 
 
 def _other_names(labels: Sequence[Label], folded: str, start: Ints) -> Ints:
-    """Pairs of names (n, 2) of parties, by brackets behind their labels and their values."""
+    """Pairs of names (n, 2) of parties, by brackets behind their labels and by their values."""
     pairs = set()
+    called = {phrase.start: phrase.words for phrase in find_phrases(folded)}
     for head in _head.finditer(folded):
         own, other = (_blanks.sub("", head[part]) for part in ("own", "other"))
         if is_party(own) and is_party(other) and own != other:
@@ -308,7 +309,8 @@ def _other_names(labels: Sequence[Label], folded: str, start: Ints) -> Ints:
             continue
         begin = int(start[label.value])
         short = _short_name.search(folded[begin : begin + _LONGEST_NAME].partition("\n")[0])
-        for other in (label.qualifier, short["words"] if short else ""):
+        others = (label.qualifier, short["words"] if short else "", called.get(begin, ""))
+        for other in others:
             if other != label.words and is_party(other):
                 pairs.add((hash_of(label.words), hash_of(other)))
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
