@@ -8,7 +8,9 @@ import pytest
 
 from featpipe import Extractor, FieldSpec, Template
 from featpipe.extraction.scoring.kinds_of_names import kind_of_names
+from featpipe.extraction.scoring.phrases import find_phrases
 from featpipe.extraction.scoring.synonyms import is_other_kind, synonyms_of
+from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +40,33 @@ LOAN = """借款合同
 联系电话：13905746688
 担保人：宁海恒泰实业有限公司
 一、借款金额为人民币20万元。
+"""
+
+
+JUDGMENT = """江苏省苏州市中级人民法院
+民事判决书
+（2022）苏05民初318号
+原告：苏州银行股份有限公司，住所地苏州市。
+被告：苏州腾达纺织有限公司，住所地苏州市。
+被告：吴刚，男，汉族，住苏州市吴江区。
+被告：李红，女，汉族，住苏州市吴江区。
+原告与被告金融借款合同纠纷一案，本院于2022年2月8日立案。
+经审理查明：吴刚、李红自愿为上述债务提供连带责任保证。
+二〇二二年九月二十日
+"""
+INVOICE = """增值税专用发票
+购买方 名称：常州东方轴承有限公司
+纳税人识别号：91320400MA1W2X3Y4Z
+货物名称	规格型号	数量	税率
+轴承钢	GCr15	12	13%
+销售方 名称：江阴华特特钢有限公司
+纳税人识别号：91320281MA1N8P9Q0R
+"""
+OFFICE = """租赁合同
+出租方：王建国
+承租方：李小梅
+一、房屋建筑面积为126.5平方米，月租金为税前人民币8,500元。
+二、其他约定见附件。
 """
 
 
@@ -80,6 +109,22 @@ def found_in(cache: Path, text: str, names: list[str]) -> dict[str, list[str]]:
             {"乙方": ["陈大伟"], "乙方住址": ["宁海县跃龙街道人民路12号"]},
             id="parties that are called so",
         ),
+        pytest.param(
+            JUDGMENT,
+            {"案由": ["金融借款合同纠纷"]},
+            id="parties that are not named",
+        ),
+        pytest.param(
+            INVOICE,
+            {
+                "购买方税号": ["91320400MA1W2X3Y4Z"], "销售方税号": ["91320281MA1N8P9Q0R"],
+                "销售方": ["江阴华特特钢有限公司"],
+            },
+            id="names of parties begin their blocks",
+        ),
+        pytest.param(
+            OFFICE, {"租赁面积": ["126.5平方米"], "月租金": ["人民币8,500元"]}, id="an area",
+        ),
     ],
 )  # fmt: skip
 def test_each_field_has_its_values(cache: Path, text: str, wanted: dict[str, list[str]]) -> None:
@@ -118,3 +163,11 @@ def test_the_type_that_a_name_tells(name: str, kind: str) -> None:
 
 def test_an_office_of_lawyers_is_no_lawyer() -> None:
     assert "委托诉讼代理人" not in synonyms_of(("律师事务所",))
+
+
+def test_a_judgment_says_who_stands_surety() -> None:
+    text = fold_width(JUDGMENT)
+    found = {text[p.start : p.end] for p in find_phrases(text) if p.words == "保证人"}
+    assert found == {"吴刚", "李红"}
+    other = text.replace("自愿为上述债务提供连带责任保证", "要求原告就借款提供担保物")
+    assert "保证人" not in {phrase.words for phrase in find_phrases(other)}

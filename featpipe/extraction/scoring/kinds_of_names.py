@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _MONEY = (
     "金额|价款|总价|单价|价格|合同价|中标价|租金|押金|定金|订金|工资|薪资|保证金|注册资本|总额|余额|预付款|本金"
-    "|[收欠余尾货]款|[首尾末中前后]期款|首付款?|进度款|结算款|执行标的额?|标的额|[应已未预]付款|工程款|转让款|罚金"
-    "|(?<![缴计免消付收交])费"
+    "|[收欠余尾货]款|[首尾末中前后]期款|首付款?|进度款|结算款|执行标的额?|价税合计|标的额|[应已未预]付款|工程款|转让款"
+    "|罚金|(?<![缴计免消付收交])费"
     r"|\b(?:amount|price|fees?|rent|salary|deposit|cost|subtotal|charge|instal?lment|wage|bonus|value)"
     "|(?:monthly|annual|down|total|advance) payment|(?:invoice|order|grand) total"
     "|liability cap|cap on liability"

@@ -110,6 +110,8 @@ _states_english = re.compile(r"[^\S\n\t]{1,3}(?=[\d$€£¥])")
 #: So of synonyms and parties: what is an amount or a date, a sentence says of many.
 _states_name = re.compile(r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?=[^\s:\d¥])(?!人民币|约)")
 _prefix = re.compile(rf"{_CURRENCY}(?={_NUMERAL})")
+#: Of a sum, whether the tax is in it: 月工资为税前人民币15,000元.
+_taxed = re.compile(rf"(?:税[前后]|不?含税){GAP}(?=(?:{_CURRENCY})?{_NUMERAL})")
 _item = re.compile(rf"{GAP}、{GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})")
 #: Words in the place of a value that say there is none.
 NOTHING = ("无", "暂无", "没有", "不适用", "不涉及", "n/a", "none", "nil")
@@ -269,6 +271,8 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
             if stated is not None and not _is_blank_alone(folded, name, stated):
                 ticked = _box.match(folded, stated.end())
                 value = ticked.end() if ticked else stated.end()
+                taxed = _taxed.match(folded, value)
+                value = taxed.end() if taxed else value
                 prefix = _prefix.match(folded, value)
                 found += [value, *([prefix.end()] if prefix else [])]
     return found

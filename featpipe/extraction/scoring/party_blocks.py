@@ -12,12 +12,13 @@ is; so does the number of a clause.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.extraction.scoring.synonyms import is_party
+from featpipe.extraction.scoring.synonyms import is_party, party_named
 from featpipe.extraction.scoring.table_headers import party_in
 from featpipe.extraction.scoring.token_labels import WIDE
 
@@ -81,7 +82,11 @@ def party_blocks(
     able = [label for label in labels if label.words]
     block: _Columns | None = None
     for own in _lines(able, folded, end, line):
-        parties = [label for label in own.labels if is_party(label.words)]
+        parties = [
+            replace(label, words=party)
+            for label in own.labels
+            if (party := label.words if is_party(label.words) else party_named(label.words))
+        ]
         if parties:
             yield from _first_pieces(own, parties)
             block = _columns_of(own, parties, start)

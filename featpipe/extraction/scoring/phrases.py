@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.bare_labels import find_bearers
@@ -51,6 +52,12 @@ _fee = re.compile(
     r"(?P<words>案件受理费|案件申请费|财产保全费|诉讼保全费|保全申请费|受理费|申请费|保全费|公告费|鉴定费)"
     r"(?:人民币|共计|合计|减半收取|减半|各|计|为|共)*(?P<value>[\d,.]+[万亿]?元)"
 )
+_opponent = re.compile("与(?:被告人?|被申请人|被上诉人)")
+_surety = re.compile(r"(?:提供|承担)[^,。;\n]{0,14}?(?:保证|担保)(?![物品金])")
+_for_whom = re.compile(r"[为对就]")
+#: Clauses about sureties, and names of parties, that are looked at.
+_MOST_SURETIES = 200
+_LONGEST_CLAUSE = 120
 #: Between the last party and the cause.
 _joint = re.compile(r"(?:\([^()\n]*\)|之间的?|双方|因|的|关于|等人?|犯)*")
 _no_cause = re.compile(r"[,:;。\n]|原告|被告|上诉人|申请人|第三人")
@@ -144,6 +151,7 @@ def _of_case(folded: str) -> Iterator[Phrase]:
     for appealed in _appealed.finditer(folded):
         yield Phrase(*appealed.span("court"), "原审法院")
         yield Phrase(*appealed.span("number"), "原审案号")
+    yield from _sureties(folded)
     for pattern, words in ((_filed, "立案日期"), (_heard, "开庭日期"), (_crime, "罪名")):
         yield from (Phrase(*match.span("value"), words) for match in pattern.finditer(folded))
     yield from (Phrase(*fee.span("value"), fee["words"]) for fee in _fee.finditer(folded))
@@ -160,12 +168,29 @@ def _causes(folded: str) -> Iterator[Phrase]:
         low = max(end - _LONGEST_SENTENCE, *(folded.rfind(mark, 0, end) for mark in "。\n"), 0)
         places = [(folded.rfind(name, low, end), len(name)) for name in names]
         behind = max((at + length for at, length in places if at >= 0), default=None)
+        # Of parties that are not named: 原告与被告借款合同纠纷一案.
+        role = folded.rfind("与被", low, end)
+        if behind is None and role >= 0:
+            called = _opponent.match(folded, role, end)
+            behind = called.end() if called else None
         joint = None if behind is None else _joint.match(folded, behind, end)
         if joint is None:
             continue
         cause = folded[joint.end() : end]
         if 2 <= len(cause.strip()) <= _LONGEST_CAUSE and not _no_cause.search(cause):
             yield Phrase(joint.end(), end, "案由")
+
+
+def _sureties(folded: str) -> Iterator[Phrase]:
+    """Parties that a clause says to stand surety: *张三*、*李四* 为上述债务提供连带责任保证."""
+    names = sorted(find_bearers(folded))[:_MOST_SURETIES]
+    for surety in islice(_surety.finditer(folded), _MOST_SURETIES):
+        low = max(surety.start() - _LONGEST_CLAUSE, 0)
+        low = max(low, *(folded.rfind(mark, low, surety.start()) + 1 for mark in ",。;:\n"))
+        for_whom = _for_whom.search(folded, low, surety.start())
+        if for_whom:
+            places = ((folded.find(name, low, for_whom.start()), name) for name in names)
+            yield from (Phrase(at, at + len(name), "保证人") for at, name in places if at >= 0)
 
 
 def _of_contract(folded: str) -> Iterator[Phrase]:
