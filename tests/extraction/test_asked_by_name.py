@@ -123,6 +123,12 @@ def found_in(cache: Path, text: str, names: list[str]) -> dict[str, list[str]]:
             id="names of parties begin their blocks",
         ),
         pytest.param(
+            "采购合同\n甲方：河东区税务局\n乙方：河东文汇商贸有限公司\n合同金额：5万元\n二、联系方式\n"
+            "乙方联系人：孙悦  联系电话：022-24556677\n甲方联系人：刘涛  联系电话：022-24551122\n",
+            {"甲方电话": ["022-24551122"], "乙方电话": ["022-24556677"]},
+            id="who to ask of each party begins its block",
+        ),
+        pytest.param(
             OFFICE, {"租赁面积": ["126.5平方米"], "月租金": ["人民币8,500元"]}, id="an area",
         ),
     ],

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.extraction.scoring.synonyms import is_party, party_named
+from featpipe.extraction.scoring.synonyms import is_party, party_and_rest, party_named
 from featpipe.extraction.scoring.table_headers import party_in
 from featpipe.extraction.scoring.token_labels import WIDE
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _LONGEST_REST = 40
 #: Characters of a line of nothing but parties.
 _LONGEST_HEAD = 120
+#: Details that begin a party's list of them: 甲方联系人：张三  联系电话：139.
+_BEGINS = frozenset(["联系人", "经办人", "代表", "法定代表人", "负责人", "委托代理人"])
 _clause = re.compile(r"\s*(?:第[^\s第]{1,5}[条章节]|[一二三四五六七八九十]{1,3}[、.])")
 #: What heads a list of details: 2.采购代理机构信息, 3.3 乙方收款信息.
 _heading = re.compile(
@@ -82,11 +84,8 @@ def party_blocks(
     able = [label for label in labels if label.words]
     block: _Columns | None = None
     for own in _lines(able, folded, end, line):
-        parties = [
-            replace(label, words=party)
-            for label in own.labels
-            if (party := label.words if is_party(label.words) else party_named(label.words))
-        ]
+        named = ((label, _party_of(label.words)) for label in own.labels)
+        parties = [replace(label, words=party) for label, party in named if party]
         if parties:
             yield from _first_pieces(own, parties)
             block = _columns_of(own, parties, start)
@@ -114,6 +113,14 @@ def _lines(labels: Sequence[Label], folded: str, end: Ints, line: Ints) -> Itera
             begin = int(end[at]) if number else 0
             text = folded[begin : int(end[last - 1])]
             yield _Line(first, last, begin, text, of_line.get(number, []))
+
+
+def _party_of(label: str) -> str:
+    """The party that a label begins the block of: 购买方名称, or 甲方联系人; "" for none."""
+    if is_party(label):
+        return label
+    party, rest = party_and_rest(label) or ("", "")
+    return party_named(label) or (party if rest in _BEGINS else "")
 
 
 def _goes_on(text: str) -> bool:
