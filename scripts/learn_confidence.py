@@ -88,8 +88,9 @@ def report(
     samples, others = shuffled[:k], shuffled[k : k + len(task.test)]
     pages.prepare([*samples, *task.test, *others])
     names = sorted({name for row in task.test for name in row["fields"]})
-    models = fit_all(names, samples, pages, pretrained)
-    relations = Relations.of(template_of(task, names, samples))
+    template = template_of(task, names, samples)
+    models = fit_all(template, samples, pages, pretrained)
+    relations = Relations.of(template)
     for row in [*task.test, *others]:
         scored = score_fields(list(models.values()), pages[row["doc_id"]])
         found = dict(zip(models, zip(models.values(), scored, strict=True), strict=True))

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from eval_extraction import Pages, fit_all, read_pretrained
+from eval_extraction import Pages, fit_all, read_pretrained, template_of
 from extraction_sets import DEV_PARTS, LEARNT_SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 from learn_confidence import FIRST_DRAW
@@ -68,7 +68,7 @@ def collect(
     samples = chance.sample(task.pool, min(k, len(task.pool)))
     pages.prepare([*samples, *task.test])
     names = sorted({name for row in task.test for name in row["fields"]})
-    models = fit_all(names, samples, pages, pretrained)
+    models = fit_all(template_of(task, names, samples), samples, pages, pretrained)
     for row in task.test:
         scored = score_fields(list(models.values()), pages[row["doc_id"]])
         for (name, model), own in zip(models.items(), scored, strict=True):
