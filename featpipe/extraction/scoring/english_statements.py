@@ -383,4 +383,7 @@ def _pattern_of(name: str) -> re.Pattern[str] | None:
     words = _word.findall(name)
     if not words or not name.isascii() or not name[0].isalpha() or name in _VAGUE:
         return None
-    return re.compile(rf"(?<![a-z\d-]){_S.join(map(re.escape, words))}s?(?![a-z\d-])")
+    first, *others = map(re.escape, words)
+    # What begins with letters is looked for ten times as fast as what looks back first.
+    begins = rf"{first}(?<![a-z\d-]{first})"
+    return re.compile(rf"{_S.join([begins, *others])}s?(?![a-z\d-])")

@@ -189,10 +189,10 @@ def _name_pattern(name: str) -> str:
     own = max((end for end in OWN_NAMES if name.endswith(end)), key=len, default="")
     stem = name.removesuffix(own) if len(name) > len(own) + 1 else name
     whole = (_WITHIN if len(stem) > _WHOLE else GAP).join(map(re.escape, stem))
-    if name in _BARE:
-        return rf"(?<![a-z])(?<![a-z][ ]){whole}(?![a-z])"
     if name.isascii() and name.isalpha():
-        return rf"(?<![a-z]){whole}(?![a-z])"  # the rent is not in "current"
+        # The rent is not in "current"; a pattern that begins with a letter is looked for sooner.
+        apart = rf"(?<![a-z][ ]{name[0]})" if name in _BARE else ""
+        return rf"{name[0]}(?<![a-z]{name[0]}){apart}{whole[1:]}(?![a-z])"
     return whole if stem == name else rf"{whole}\)?{GAP}{GAP.join(map(re.escape, own))}"
 
 
