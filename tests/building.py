@@ -74,5 +74,5 @@ def with_waiting_loader(folder: Path) -> dict[str, str]:
     info.mkdir()
     (info / "METADATA").write_text("Name: waits\nVersion: 1.0\n", "utf-8")
     (info / "entry_points.txt").write_text("[featpipe.loaders]\nwaits = waits:LOADER\n", "utf-8")
-    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
     return os.environ | {"PYTHONPATH": path}
