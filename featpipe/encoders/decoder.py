@@ -18,9 +18,10 @@ import torch
 import torch.nn.functional as F
 
 from featpipe.encoders.attention import Layout, attend_separate
+from featpipe.encoders.foreign import trial_pack
 from featpipe.encoders.fused import is_fused
 from featpipe.encoders.linear import make_linear
-from featpipe.encoders.packing import Sequences, extend
+from featpipe.encoders.packing import extend
 from featpipe.encoders.transfer import CPU, send
 
 if TYPE_CHECKING:
@@ -60,11 +61,7 @@ def load_decoder(plain: ForeignTrunk) -> Decoder | None:
 
 def agrees(decoder: Decoder, plain: ForeignTrunk) -> bool:
     """Whether each state of a trial points to where the plain one does."""
-    chance = np.random.default_rng(0)
-    lengths = np.array([min(300, plain.model.config.max_position_embeddings), 7, 5, 5, 2], np.int64)
-    ids = chance.integers(0, min(plain.n_words, 1000), int(lengths.sum())).astype(np.int32)
-    sequences = Sequences(ids, np.cumsum(lengths) - lengths, lengths, (), ())
-    pack = sequences.pack(np.arange(len(lengths)))
+    pack = trial_pack(plain.n_words, plain.model.config.max_position_embeddings)
     with torch.inference_mode():
         found, expected = decoder.forward(pack), plain.forward(pack)
     cosines = F.cosine_similarity(found.double(), expected.double(), dim=1)

@@ -367,13 +367,18 @@ def _attend_in_model(
     return mixed[None], None
 
 
-def _agree(hooked: ForeignTrunk, plain: ForeignTrunk, spec: Spec) -> bool:
-    """Whether both give the same states for several lengths; the longest shows local attention."""
+def trial_pack(n_words: int, most: int) -> Pack:
+    """Sequences of several lengths, up to `most`; the longest shows local attention."""
     chance = np.random.default_rng(0)
-    lengths = np.array([min(300, spec["max_length"]), 7, 5, 5, 2], np.int64)
-    ids = chance.integers(0, min(hooked.n_words, 1000), int(lengths.sum())).astype(np.int32)
+    lengths = np.array([min(300, most), 7, 5, 5, 2], np.int64)
+    ids = chance.integers(0, min(n_words, 1000), int(lengths.sum())).astype(np.int32)
     sequences = Sequences(ids, np.cumsum(lengths) - lengths, lengths, (), ())
-    pack = sequences.pack(np.arange(len(lengths)))
+    return sequences.pack(np.arange(len(lengths)))
+
+
+def _agree(hooked: ForeignTrunk, plain: ForeignTrunk, spec: Spec) -> bool:
+    """Whether both give the same states for a trial."""
+    pack = trial_pack(hooked.n_words, spec["max_length"])
     with torch.inference_mode():
         try:
             found = hooked.forward(pack)

@@ -97,7 +97,9 @@ def _samples_of(template: Template, identities: Sequence[str], field: FieldSpec)
             continue
         spans = [list(span) for span in sample.spans.get(field.name, ())]
         content: list[object] = [identity, [list(sample.values_of(field.name)), spans]]
-        content += filter(None, [list(twins_of(template, sample, field))])
+        twins = twins_of(template, sample, field)
+        if twins:
+            content.append(list(twins))
         name = sample_name(sample, index)
         # A document may be in several samples: none of them hides the others.
         hashes[f"{name} ({index + 1})" if name in hashes else name] = hash_json(content)

@@ -7,6 +7,7 @@ stands behind the labels of both fields, and which place is whose, their names t
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.values.text import fold
@@ -33,8 +34,9 @@ def _meanings(sample: SampleSpec, field: FieldSpec) -> set[tuple[str, str]]:
     return {_meaning(value) for value in sample.values_of(field.name)}
 
 
+@lru_cache(maxsize=1 << 16)
 def _meaning(value: str) -> tuple[str, str]:
-    """A day or a sum however it is written; of others the text."""
+    """A day or a sum however it is written; of others the text. Each is met once for each field."""
     for kind in _KINDS:
         if is_readable(value, kind):
             return kind, read_value(value, kind).key

@@ -221,7 +221,7 @@ class Boundaries:
         found = [
             name
             for name in synonyms_of(tuple(self.names))
-            if fold(name) in known or (name.isascii() and fold(name) in text)
+            if (folded := fold(name)) in known or (name.isascii() and folded in text)
         ]
         return found + heads_of(self.names, known)
 

@@ -5,10 +5,9 @@ They are bounded in length, so that a line of 300,000 of anything is read once.
 
 from __future__ import annotations
 
-_MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
-)
+from featpipe.extraction.values.dates import MONTH_NAMES
+
+_MONTH = rf"(?:{MONTH_NAMES})\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 DATE = (
     rf"(?:{_DAY}\s{{1,4}}(?:day\s{{1,4}}of\s{{1,4}})?{_MONTH},?\s{{1,4}}\d{{4}}"

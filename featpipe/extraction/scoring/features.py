@@ -19,7 +19,7 @@ from featpipe.extraction.scoring.context import (
     number_columns,
 )
 from featpipe.extraction.scoring.entities import EntityMarks
-from featpipe.extraction.scoring.flat_tables import LineAmount, amounts_of_lines
+from featpipe.extraction.scoring.flat_tables import amounts_of_lines
 from featpipe.extraction.scoring.headings import before_gaps, starts_behind_headings
 from featpipe.extraction.scoring.labels import find_nothing, form_marks
 from featpipe.extraction.scoring.lines import Lines
@@ -251,7 +251,7 @@ class PageFeatures:
     def is_sum(self) -> Bools:
         """Tokens (n_tokens,) in rows of sums."""
         sums = np.zeros(len(self.tokens), bool)
-        flat = [(one.start, one.end) for one in self.amounts_of_lines if one.is_sum]
+        flat = [(one.start, one.end) for one in amounts_of_lines(self.folded) if one.is_sum]
         for start, end in (*rows_of_sums(self.page.text), *flat):
             first, last = np.searchsorted(self.tokens.start, (start, end))
             sums[first:last] = True
@@ -291,15 +291,10 @@ class PageFeatures:
             else:
                 self._found[kind] = list(find_values(self.folded, kind))
             if kind == "money":
-                own = self.amounts_of_lines
+                own = amounts_of_lines(self.folded)
                 self._found[kind] += [Found(one.start, one.end, one.value) for one in own]
                 self._found[kind].sort(key=lambda one: one.start)
         return self._found[kind]
-
-    @cached_property
-    def amounts_of_lines(self) -> list[LineAmount]:
-        """Amounts of tables that were made lines of."""
-        return list(amounts_of_lines(self.folded))
 
     def value_at(self, kind: FieldType, start: int, end: int) -> Value:
         """The value of a span: as its type finds it there, else as its text is read by itself.

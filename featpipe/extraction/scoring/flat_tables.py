@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.synonyms import is_known
@@ -61,8 +62,13 @@ _MOST_BETWEEN = 3
 _SOME_AMOUNT = "金额"
 
 
-def amounts_of_lines(folded: str) -> Iterator[LineAmount]:
+@lru_cache(maxsize=8)
+def amounts_of_lines(folded: str) -> tuple[LineAmount, ...]:
     """Each amount of such a table, in order."""
+    return tuple(_find_amounts(folded))
+
+
+def _find_amounts(folded: str) -> Iterator[LineAmount]:
     if "单位" not in folded and "元)" not in folded:
         return
     unit, label, n_between, start = "", "", 0, 0

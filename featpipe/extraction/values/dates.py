@@ -31,7 +31,7 @@ _MONTHS = {
     )
     for name in names.split()
 }  # fmt: skip
-_NAME = "|".join(sorted(_MONTHS, key=len, reverse=True))
+MONTH_NAMES = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _CN = "零〇一二三四五六七八九十壹贰貳叁參叄肆伍陆陸柒捌玖拾廿卅"
 #: 13月 and 32日 are kept, to be remarked: 2023年2月32日 is not all of February.
 _MONTH = (
@@ -116,10 +116,10 @@ _day_first = re.compile(
     r"(?<![\d/-])(?<!\d[.,])(?P<a>\d{1,2})(?P<s>[-/.])\s?(?P<b>\d{1,2})(?P=s)\s?(?P<y>(?:19|20)\d\d|\d\d)(?![\d])"
 )
 _english = re.compile(
-    rf"(?<![a-z\d])(?=[adfjmnos\d])(?:(?P<m>{_NAME})\.?\s+(?P<d>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?\s*,?\s+(?P<y>(?:1[89]|20)\d\d)(?![a-z\d])"
-    rf"|(?P<d2>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?(?:\s+day)?(?:\s+of)?[\s-]+(?P<m2>{_NAME})\.?\s*[,-]?\s*"
+    rf"(?<![a-z\d])(?=[adfjmnos\d])(?:(?P<m>{MONTH_NAMES})\.?\s+(?P<d>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?\s*,?\s+(?P<y>(?:1[89]|20)\d\d)(?![a-z\d])"
+    rf"|(?P<d2>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?(?:\s+day)?(?:\s+of)?[\s-]+(?P<m2>{MONTH_NAMES})\.?\s*[,-]?\s*"
     rf"(?P<y2>(?:1[89]|20)\d\d|\d\d)(?![a-z\d])"
-    rf"|(?P<m3>{_NAME})\.?\s*,?\s+(?P<y3>(?:1[89]|20)\d\d)(?![a-z\d]))"
+    rf"|(?P<m3>{MONTH_NAMES})\.?\s*,?\s+(?P<y3>(?:1[89]|20)\d\d)(?![a-z\d]))"
 )
 _digits = re.compile(r"\d+")
 #: Every name of a month begins with one of them.
@@ -132,10 +132,10 @@ _BEHIND_YEAR = _SIGNS | frozenset("- \n\t上下")
 #: January 1 of January 1 to December 31, 2023.
 _UNTIL = r"\s?(?:-|to|through|until)\s?"
 _english_first = re.compile(
-    rf"(?<![a-z\d])(?:(?P<m>{_NAME})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?"
-    rf"(?={_UNTIL}(?P<m4>{_NAME})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\s*,?\s+(?P<y>(?:19|20)\d\d)(?![a-z\d]))"
-    rf"|(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m2>{_NAME})\.?"
-    rf"(?={_UNTIL}\d{{1,2}}(?:st|nd|rd|th)?\s+(?P<m5>{_NAME})\.?\s*,?\s+(?P<y2>(?:19|20)\d\d)(?![a-z\d])))"
+    rf"(?<![a-z\d])(?:(?P<m>{MONTH_NAMES})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?"
+    rf"(?={_UNTIL}(?P<m4>{MONTH_NAMES})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\s*,?\s+(?P<y>(?:19|20)\d\d)(?![a-z\d]))"
+    rf"|(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m2>{MONTH_NAMES})\.?"
+    rf"(?={_UNTIL}\d{{1,2}}(?:st|nd|rd|th)?\s+(?P<m5>{MONTH_NAMES})\.?\s*,?\s+(?P<y2>(?:19|20)\d\d)(?![a-z\d])))"
 )
 #: 2024Q1, Q1 2024 and 1Q2024, the same of halves, and 2024上半年.
 _parts_of_year = re.compile(
