@@ -31,7 +31,7 @@ from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
 from featpipe.extraction.values.codes import covered_before, cut_places, find_codes, places_inside
-from featpipe.extraction.values.text import compact, fold, fold_width, points_of
+from featpipe.extraction.values.text import compact, fold, fold_page, points_of
 from featpipe.extraction.values.values import Found, find_periods, find_values, read_value
 from featpipe.store.sorted_values import distinct
 
@@ -98,7 +98,7 @@ class PageFeatures:
     @cached_property
     def folded(self) -> str:
         """The text in half width and lower case, of the same length; typed patterns run on it."""
-        return fold_width(self.page.text)
+        return fold_page(self.page.text)
 
     @cached_property
     def compact(self) -> Compact:

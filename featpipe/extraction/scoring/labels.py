@@ -165,6 +165,7 @@ class _Label(NamedTuple):
 @lru_cache(maxsize=4096)
 def _label(alias: str) -> _Label:
     name = _name_pattern(re.sub(r"\s+", "", alias))
+    called = rf"(?:{GAP}(?:名称|姓名|全称))?" if is_party(alias) else ""
     number = rf"(?:{GAP}(?:[一二三四五六七八九十]|\d{{1,2}}))?" if is_party(alias) else ""
     return _Label(
         re.compile(name),
@@ -174,7 +175,7 @@ def _label(alias: str) -> _Label:
             rf"(?:_+{GAP})?(?=[^\s:])(?!{_SEAL})"
         ),
         re.compile(
-            rf"{name}{_QUALIFIER}{GAP}(?:\t(?:{_OWN}{GAP}\t)?|(?P<line>\n+)"
+            rf"{name}{called}{_QUALIFIER}{GAP}(?:\t(?:{_OWN}{GAP}\t)?|(?P<line>\n+)"
             rf"|(?<=\s\s)(?!\S[^\n]*\S[^\S\n]{{2}}))"
             rf"{GAP}(?=[^\s:])(?=[^\n\t:]*(?:[\n\t]|\Z))"
         ),

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.scoring.cell_lines import tables_of_lines
 from featpipe.extraction.scoring.flat_tables import amounts_of_lines
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.synonyms import in_brackets, is_known, is_party
@@ -47,6 +48,10 @@ _counts = re.compile(
     r"(?:序|编|包|标段|行|项目?)\s?号|序列|序次|项次|no\.?|#|item(?: no\.?)?|lot(?: no\.?)?"
 )
 _of_amounts = re.compile(r"[额价款费元值]|amount|price|total|value|fee|cost|usd|rmb|\$")
+#: What numbers a row: 3, 1.2, (4), 五.
+_numbering = re.compile(r"\(?(?:\d{1,3}(?:\.\d{1,2}){0,3}|[一二三四五六七八九十]{1,3})[.)、]?")
+#: Rows of a form whose rows are numbered, and known labels among them, at least.
+_LEAST_ROWS, _LEAST_KNOWN = 3, 2
 #: Characters around the beginning of a table that its unit is looked for in.
 _AROUND = 80
 
@@ -55,6 +60,7 @@ def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...
     """The header of every body cell, of tables that are stored and of those of its lines."""
     known = [(start, end) for start, end, _ in tables]
     every = [*tables, *text_tables(text, known)]
+    every += tables_of_lines(text, [(start, end) for start, end, _ in every])
     spans = [span for table in every for span in _headers_of(text, *table)]
     inside = [(start, end) for start, end, _ in every]
     spans += [
@@ -132,7 +138,9 @@ class _Grid:
         """Of the cells that hold values."""
         of_rows = self._parties_of_rows()
         columns = self.columns[1:] if of_rows else self.columns
-        if not self._has_parties() and (len(columns) == 2 or self._is_form(columns)):
+        if self._is_numbered(columns):
+            yield from self._pairs(columns[1:], of_rows)
+        elif not self._has_parties() and (len(columns) == 2 or self._is_form(columns)):
             yield from self._pairs(columns, of_rows)
         else:
             yield from self._by_first_row()
@@ -168,6 +176,28 @@ class _Grid:
         )
         n_known = sum(map(_is_label, labels))
         return 2 * n_known > len(labels) and 2 * sum(map(_is_label, values)) < len(values)
+
+    def _is_numbered(self, columns: Sequence[int]) -> bool:
+        """Whether the first of three columns numbers the rows of a form: 1.2 | Supplier | X Ltd.
+
+        Its labels differ, and have no digits, which only some of its values have.
+        """
+        if len(columns) != 3:
+            return False
+        numbers, labels, values = (
+            [fold_width(own) for cell, own in self.cells
+             if cell[1] == column and cell[0] > self.first_row]
+            for column in columns
+        )  # fmt: skip
+        are_labels = not any(map(_digit.search, labels)) and len({*labels}) == len(labels)
+        have_digits = {_digit.search(own) is not None for own in values}
+        return (
+            len(numbers) >= _LEAST_ROWS
+            and all(map(_numbering.fullmatch, numbers))
+            and are_labels
+            and len(have_digits) > 1
+            and sum(map(_is_label, labels)) >= _LEAST_KNOWN
+        )
 
     def _begins_with_values(self, columns: Sequence[int]) -> bool:
         """Whether the first row has values of words without digits: 工单号码 | CI13424.

@@ -10,8 +10,9 @@ A table has a row of headers, without digits, and rows below it of as many cells
 one of them has digits in each row, or most headers, and no cells below, are known labels. Names
 side by side, as of those who sign, make none. A row of fewer or more cells ends it.
 
-Lines between upright strokes are rows of cells, too, and a table where a line of dashes parts the
-first from those below, as in Markdown: ``| 货物 | 数量 |``, ``| --- | --- |``, ``| 电缆 | 5 |``.
+Upright strokes part the cells of a line, too, with or without strokes around all of them, and make
+a table where a line of dashes parts the first from those below, as in Markdown:
+``| 货物 | 数量 |``, ``| --- | --- |``, ``| 电缆 | 5 |``.
 
 A row of any table that begins with 合计 holds sums of all kinds, of shares as well.
 """
@@ -23,7 +24,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.synonyms import in_brackets, is_known
-from featpipe.extraction.values.text import fold_width
+from featpipe.extraction.values.text import STROKE, fold_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,9 +37,8 @@ _LEAST_CELLS = 3
 #: Characters of a header.
 _LONGEST_HEADER = 24
 _gap = re.compile(r"[^\S\n]*\t[^\S\n]*|[^\S\n]{2,}")
-_stroke = re.compile(r"(?<!\\)\|")
 #: Below the headers of a table between strokes.
-_dashes = re.compile(r"\|(?:[^\S\n]*:?-+:?[^\S\n]*\|)+")
+_dashes = re.compile(r"(?=.*\|)\|?(?:[^\S\n]*:?-+:?[^\S\n]*(?:\||\Z))+")
 _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
 #: In folded text.
@@ -63,7 +63,7 @@ def text_tables(
         others: character spans of its tables that are known already; none is found there.
 
     """
-    parted = list(_parted_tables(text)) if "|" in text else []
+    parted = list(_parted_tables(text)) if STROKE.search(text) else []
     parted = [table for table in parted if not _touches([table[:2]], others)]
     yield from parted
     known = {cell[2] for _, _, cells in parted for cell in cells}
@@ -85,10 +85,10 @@ def rows_of_cells(text: str) -> Iterator[Row]:
         words = line.strip()
         if words:
             begin = start + len(line) - len(line.lstrip())
-            if not _is_between_strokes(words):
+            if not STROKE.search(words):
                 yield list(_cells(text, begin, begin + len(words)))
-            elif not _dashes.fullmatch(words):
-                yield list(_between_strokes(text, begin, begin + len(words)))
+            elif not _dashes.fullmatch(words) and (row := _row(text, begin, words)):
+                yield row
         start += len(line)
 
 
@@ -100,13 +100,12 @@ def _parted_tables(text: str) -> Iterator[tuple[int, int, list[Cell]]]:
     for line in (*text.splitlines(keepends=True), "\n"):
         words = line.strip()
         begin = start + len(line) - len(line.lstrip())
-        is_row = _is_between_strokes(words)
+        is_row = STROKE.search(words) is not None
         if is_row and _dashes.fullmatch(words):
             is_parted = is_parted or len(rows) == 1
         elif is_row:
-            row = list(_between_strokes(text, begin, begin + len(words)))
-            rows = rows if is_parted else []
-            rows.append(row)
+            row = _row(text, begin, words)
+            rows = [*(rows if is_parted else []), *([row] if row else [])]
         if not is_row:
             if is_parted and len(rows) > 1:
                 yield rows[0][0][0], rows[-1][-1][1], _cells_of(rows)
@@ -122,17 +121,17 @@ def _cells_of(rows: Sequence[Row]) -> list[Cell]:
     ]
 
 
-def _is_between_strokes(words: str) -> bool:
-    return len(words) > 1 and words[0] == words[-1] == "|" and words[-2] != "\\"
-
-
-def _between_strokes(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The cells of a line that begins and ends with a stroke, without blanks at their edges."""
-    strokes = [stroke.start() for stroke in _stroke.finditer(text, start, end)]
-    for low, high in pairwise(strokes):
-        words = text[low + 1 : high]
-        first = low + 1 + len(words) - len(words.lstrip())
-        yield min(first, high), min(first, high) + len(words.strip())
+def _row(text: str, start: int, words: str) -> Row:
+    """The cells between strokes, without blanks at their edges; none is outside outer strokes."""
+    end = start + len(words)
+    strokes = [stroke.start() for stroke in STROKE.finditer(text, start, end)]
+    edges = [start - 1] * (strokes[0] > start) + strokes + [end] * (strokes[-1] < end - 1)
+    row = []
+    for low, high in pairwise(edges):
+        cell = text[low + 1 : high]
+        first = min(low + 1 + len(cell) - len(cell.lstrip()), high)
+        row.append((first, first + len(cell.strip())))
+    return row
 
 
 def rows_of_sums(text: str) -> Iterator[tuple[int, int]]:
@@ -189,9 +188,10 @@ def _are_headed(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 def _are_labels(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether most heads are known labels, and nothing below them is."""
-    n_known = sum(map(_is_label, heads))
-    return 2 * n_known > len(heads) and not any(_is_label(words) for row in rows for words in row)
+    n_known = sum(map(is_label, heads))
+    return 2 * n_known > len(heads) and not any(is_label(words) for row in rows for words in row)
 
 
-def _is_label(words: str) -> bool:
+def is_label(words: str) -> bool:
+    """Whether a cell is a known label."""
     return is_known("".join(in_brackets.sub("", fold_width(words)).split()))

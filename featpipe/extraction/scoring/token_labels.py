@@ -173,8 +173,8 @@ def _words(
 
 
 def _after_marks(words: str) -> str:
-    """The words after the last comma, bracket or quote: the label itself, 甲方 of 致甲方."""
-    label = re.sub(r".*[,、\]()》\"]", "", words)
+    """The words after the last comma, bracket or quote, and a number: 甲方 of 致甲方 and 1.2甲方."""
+    label = re.sub(r".*[,、\]()》\"]|^\.?\d{1,2}(?:\.\d{1,2})*\.?(?=[^\W\d])(?![年月日号個个a-z])", "", words)
     addressed = label.removeprefix("致")
     return addressed if is_party(addressed) else label
 

@@ -94,12 +94,19 @@ _PARTS = {
     "底": "end", "末": "end", "初": "begin", "上旬": "early", "中旬": "middle", "下旬": "late",
 }  # fmt: skip
 #: What is written around a date and is no part of it: 截至2024年6月30日止.
-_around = re.compile(r"\A截[至止]\s?|\A自(?=.*起\Z)|(?<=[日号號\d])\s?[止起]\Z|(?<=年)度\Z")
+_around = re.compile(
+    r"\A截[至止]\s?|\A自(?=.*起\Z)|(?<=[日号號\d时時点點分])\s?[止起]\Z|(?<=年)度\Z"
+)
+#: Of a day: 9时30分, 二十四时, 9:30.
+_HOUR = (
+    rf"(?:(?:\d{{1,2}}|[{_CN}]{{1,3}})\s?[时時点點](?:\s?(?:\d{{1,2}}\s?分|整|半))?"
+    r"|\d{1,2}:\d\d(?::\d\d)?\s?[时時]?)"
+)
 #: Hours that a date may be written with.
 _hours = re.compile(
     r"(?:(?<=[日号號])\s?(?:\((?:周|星期|礼拜)[一二三四五六日天]\)\s?)?"
     r"(?:[当當]?(?:晚[上间間]?|夜[间間]?|凌晨|早上|早[间間]|上午|中午|午[间間]|下午|傍晚)\s?)?"
-    r"(?:\d{1,2}\s?(?:[时時点點](?:\s?(?:\d{1,2}\s?分|整|半))?|:\d\d(?::\d\d)?))?"
+    rf"{_HOUR}?"
     # As databases and spreadsheets write a date: 2023-02-28 00:00:00.
     r"|(?:(?<=[日号號])|(?<=\d)[t ]) ?\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)\Z"
 )
@@ -144,7 +151,7 @@ _parts_of_year = re.compile(
     r"|(?:(?P<q3>[1-4])q|(?P<h3>[12])h)\s?(?P<y3>(?:19|20)\d\d)(?![\da-z]))"
 )
 _between = re.compile(
-    r"\s?(?:\(不?含[^()]{0,4}\))?\s?(?:起)?\s?(?:-+|~|至|到|to|through|until)\s?(?:于)?\s?"
+    rf"\s?{_HOUR}?\s?(?:\(不?含[^()]{{0,4}}\))?\s?(?:起)?\s?(?:-+|~|至|到|to|through|until)\s?(?:于)?\s?"
 )
 
 #: A quarter, a half and a part of a year or a month, as keys spell them.

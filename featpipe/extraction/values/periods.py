@@ -1,13 +1,16 @@
 """Periods: lengths of time, found in Chinese and English text, and read into a canonical spelling.
 
 Keys: ``12 months`` or ``90 days`` (years are months, weeks are days), ``36..60 months`` of a range,
-``27 months 10 days`` where days are added to months, hours to days, or minutes to hours.
+``27 months 10 days`` where days are added to months, hours to days, or minutes to hours. A period
+that is told by its first and last day, 2024年3月1日至2027年2月28日, has the key of these dates:
+``2024-03-01..2027-02-28``.
 """
 
 from __future__ import annotations
 
 import re
 from decimal import Decimal
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.values.begins import numeral_places
@@ -23,7 +26,7 @@ from featpipe.extraction.values.numbers import (
 from featpipe.extraction.values.text import matches_at, places_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 _UNITS = {
     spelling: (unit, size)
@@ -95,17 +98,29 @@ _begins_part = re.compile(r"\s?(?:份|底|初|末|[上中下]旬)")
 _ends_month = re.compile(r"\d\s?月\s?\Z")
 #: Characters of its match at most.
 _LONGEST_END = 4
+#: Most characters between the two dates of one: （含）起至.
+_LONGEST_JOINT = 16
 
 
 def find_periods(folded: str, dates: Iterable[tuple[int, int]] | None = None) -> Iterator[When]:
-    """Every length of time, a range before its ends; units of a date are left out.
+    """Every length of time, a range before its ends, and every two dates that one runs between.
 
-    ``dates`` are the spans of those of the text, if they are known.
+    Units of a date are left out. ``dates`` are the spans of those of the text, if they are known.
     """
     if dates is None:
         dates = ((date.start, date.end) for date in find_dates(folded))
-    found = _found_in(folded, dates)
+    spans = sorted(dates)
+    found = [*_found_in(folded, spans), *_between_dates(folded, spans)]
     yield from sorted(found, key=lambda found: (found.start, -found.end))
+
+
+def _between_dates(folded: str, dates: Sequence[tuple[int, int]]) -> Iterator[When]:
+    """From each date to the next one, where words join them."""
+    for (start, until), (since, end) in pairwise(dates):
+        if until <= since <= until + _LONGEST_JOINT:
+            found = read_date(folded[start:end])
+            if found and ".." in found.key:
+                yield When(start, end, found.key)
 
 
 def _found_in(folded: str, dates: Iterable[tuple[int, int]]) -> Iterator[When]:

@@ -7,6 +7,7 @@ character, so that a match in the compact text is a span of the original.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
@@ -115,6 +116,30 @@ def fold_width(text: str) -> str:
     if len(text) < _LONG:
         return "".join(map(_fold_char, text))
     return text_of(_FOLDED.look_up(points_of(text)))
+
+
+#: Upright strokes between the cells of a row, and the wider ones that boxes are drawn with.
+STROKE = re.compile(r"(?<!\\)[|│┃]")
+
+
+#: A label in lenticular brackets, with its value behind it in the line.
+_bracketed = re.compile(r"(?<!\S)【(?P<label>[^【】\d\n]{2,12})】(?=[^\S\n]*[^\s【:：])")
+
+
+def fold_page(text: str) -> str:
+    """The same of a document, with tabs between the cells of its tables and colons behind labels.
+
+    Strokes between cells are tabs, and 【公告编号】2024-021 is 公告编号:2024-021.
+    """
+    folded = STROKE.sub("\t", fold_width(text))
+    if "【" not in text:
+        return folded
+    parts, done = [], 0
+    for marked in _bracketed.finditer(text):
+        start, end = marked.span()
+        parts += [folded[done:start], " ", folded[start + 1 : end - 1], ":"]
+        done = end
+    return "".join((*parts, folded[done:]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,116 @@
+"""Tables whose cells have a line each, as many conversions of PDF and Word files write them.
+
+::
+
+    标段
+    中标人
+    中标金额（元）
+    一标段
+    X公司
+    11,427,305.60
+    二标段
+    Y公司
+    4,865,218.44
+
+Lines that follow each other without a blank one, short and without colons, are a table where the
+first n are headers, half of them known labels, and those below make rows of n: one column at least
+has numbers in every row, none has them in some rows alone, and no cell is a known label. Lines
+behind the last whole row, as those of a sum, are left out where there are two rows or more.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from featpipe.extraction.scoring.text_tables import is_label, may_be_header
+from featpipe.extraction.values.text import fold_width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from featpipe.extraction.scoring.text_tables import Cell
+
+    Line = tuple[int, int]
+
+_LEAST_COLUMNS, _MOST_COLUMNS = 3, 12
+_LEAST_KNOWN = 2
+#: Characters of a cell.
+_LONGEST_CELL = 60
+#: What no line of a cell has: a label with its value, the end of a sentence, several cells, a
+#: heading in brackets.
+_no_cell = re.compile(r"[:：。;；\t|│【】]|\S[^\S\n]{2,}\S")
+_digit = re.compile(r"\d")
+#: Heads of columns that number their rows.
+_counts = re.compile(r"序\s?号|序次|编号|no\.?|#|item(?: no\.?)?|line|标段|包号|lot")
+
+
+def tables_of_lines(
+    text: str, others: Sequence[tuple[int, int]] = ()
+) -> Iterator[tuple[int, int, list[Cell]]]:
+    """Those of a text, (start, end, cells), in order.
+
+    Args:
+        text: of a document, as it is.
+        others: character spans of tables that are known already; none is found there.
+
+    """
+    for lines in _runs(text):
+        if len(lines) >= 2 * _LEAST_COLUMNS and not _touches(lines, others):
+            yield from _tables_in([text[a:b] for a, b in lines], lines)
+
+
+def _runs(text: str) -> Iterator[list[Line]]:
+    """Lines that may be cells, without blanks at their edges, as far as they follow each other."""
+    run: list[Line] = []
+    start = 0
+    for line in (*text.splitlines(keepends=True), "\n"):
+        words = line.strip()
+        begin = start + len(line) - len(line.lstrip())
+        start += len(line)
+        if words and len(words) <= _LONGEST_CELL and not _no_cell.search(words):
+            run.append((begin, begin + len(words)))
+        elif run:
+            yield run
+            run = []
+
+
+def _touches(lines: Sequence[Line], others: Sequence[tuple[int, int]]) -> bool:
+    return any(start < lines[-1][1] and lines[0][0] < end for start, end in others)
+
+
+def _tables_in(words: Sequence[str], lines: Sequence[Line]) -> Iterator[tuple[int, int, list[Cell]]]:
+    known = [is_label(one) or _counts.fullmatch(fold_width(one)) is not None for one in words]
+    heads = [may_be_header(one) for one in words]
+    top = 0
+    while top + 2 * _LEAST_COLUMNS <= len(words):
+        n_headers = next((n for n in range(top, len(words)) if not heads[n]), len(words)) - top
+        for n in range(_LEAST_COLUMNS, min(n_headers, _MOST_COLUMNS) + 1):
+            n_known = sum(known[top : top + n])
+            n_rows = (len(words) - top) // n - 1
+            is_headed = n_known >= _LEAST_KNOWN and 2 * n_known >= n and n_rows > 0
+            if is_headed and _are_rows(words[top + n :], known[top + n :], n):
+                cells = lines[top : top + n * (n_rows + 1)]
+                yield cells[0][0], cells[-1][1], [
+                    (number // n, number % n, start, end, 1, 1)
+                    for number, (start, end) in enumerate(cells)
+                ]
+                return
+        top += 1
+
+
+def _are_rows(words: Sequence[str], known: Sequence[bool], n: int) -> bool:
+    """Whether lines below n headers make rows of as many cells."""
+    n_rows = len(words) // n
+    if any(known[: n * n_rows]) or (n_rows == 1 and len(words) > n):
+        return False
+    have = [
+        {_is_number(fold_width(words[row * n + column])) for row in range(n_rows)}
+        for column in range(n)
+    ]
+    return {True} in have and all(len(one) == 1 for one in have)
+
+
+def _is_number(cell: str) -> bool:
+    """Whether most of what a cell has are digits, as in 5,200,000股."""
+    return 2 * len(_digit.findall(cell)) >= len(cell)
