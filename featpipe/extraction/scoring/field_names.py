@@ -15,6 +15,7 @@ from featpipe.extraction.scoring.candidates import Candidates
 from featpipe.extraction.scoring.labels import labelled_starts, named_starts, stated_starts
 from featpipe.extraction.scoring.party_details import OWN_LABELS, is_in_block
 from featpipe.extraction.scoring.synonyms import (
+    VAGUE,
     heads_of,
     is_other_kind,
     names_same,
@@ -61,13 +62,21 @@ def name_columns(features: PageFeatures, found: Candidates, names: Sequence[str]
     of_parties = {name: parts for name, parts in asked.items() if parts is not None}
     columns = _with_synonyms(features, found, [name for name in names if name not in of_parties])
     for name, (party, rest) in of_parties.items():
-        inside = is_in_block(features, found.first, party)[:, None]
+        inside = _is_of_party(features, found, party)[:, None]
         np.maximum(columns, _columns_of(features, found, [name]), out=columns)
         np.maximum(columns, _with_synonyms(features, found, [rest]) * inside, out=columns)
     for party in filter(None, {party_named(name) for name in names} if has_blocks else ()):
         is_name = is_in(features.tokens.label[found.first], OWN_LABELS)
         columns[is_name & is_in_block(features, found.first, party), 0] = 1.0
     return columns
+
+
+def _is_of_party(features: PageFeatures, found: Candidates, party: str) -> Bools:
+    """Whether each (n,) is in the party's block; in none, where the document has none of it."""
+    every = np.arange(len(features.tokens))
+    if is_in_block(features, every, party).any():
+        return is_in_block(features, found.first, party)
+    return features.tokens.party[found.first] == 0
 
 
 def places_of_own(
@@ -145,15 +154,21 @@ def _columns_of(
         named_end = end_before_bracket(text, start, end)
         if named_end:
             at_end[int(np.searchsorted(tokens.end, named_end)) + 1] = 1.0
-    behind = np.maximum(_by_labels(features, found, folded), at_start[tokens.start[found.first]])
+    by_labels = _by_labels(features, found, folded, are_own=are_own)
+    behind = np.maximum(by_labels, at_start[tokens.start[found.first]])
     return np.column_stack((behind, near[found.first], at_end[found.last]))
 
 
-def _by_labels(features: PageFeatures, found: Candidates, folded: Sequence[str]) -> Floats:
+def _by_labels(
+    features: PageFeatures, found: Candidates, folded: Sequence[str], *, are_own: bool
+) -> Floats:
     """Whether the label or the qualifier (n,) of the first token of each span has a name."""
     tokens = features.tokens
+    alone = () if are_own else VAGUE.intersection(folded)
     named = [
-        n for n, text in tokens.label_text.items() if any(names_same(text, name) for name in folded)
+        n
+        for n, text in tokens.label_text.items()
+        if text in alone or any(names_same(text, name) for name in folded if name not in alone)
     ]
     codes = np.array(sorted(named), np.int64)
     label, qualifier = tokens.label[found.first], tokens.qualifier[found.first]

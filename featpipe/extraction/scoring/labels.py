@@ -17,7 +17,7 @@ from featpipe.extraction.scoring.bare_labels import find_bare_labels
 from featpipe.extraction.scoring.english_statements import find_named
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.scoring.phrases import find_phrases
-from featpipe.extraction.scoring.synonyms import OWN_NAMES, is_party
+from featpipe.extraction.scoring.synonyms import OWN_NAMES, is_known, is_party
 from featpipe.extraction.values.text import fold, fold_width
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _WITHIN = rf"{GAP}(?:\({GAP}(?:{HAN}{GAP}){{1,6}}\){GAP})?"
 #: Cells between a party's and that of its name.
 _OWN = rf"(?:{'|'.join(sorted(OWN_NAMES))})"
 _value = re.compile(rf"[^\n\t;。]{{1,{_LONGEST}}}")
+_cell = re.compile(r"[^\n\t:]{1,24}(?=[\n\t]|\Z)")
 _next_label = re.compile(
     r"[^\S\n]{2}[a-z][a-z./#]{0,14}(?: [a-z./#]{1,14}){1,3}\s?:"
     r"|(?:\s+|,\s*)[a-z\u4e00-\u9fff](?:[^\s:,。;]{0,12}|(?:[^\S\n]+[\u4e00-\u9fff]){1,3})"
@@ -115,7 +116,8 @@ _taxed = re.compile(rf"(?:税[前后]|不?含税){GAP}(?=(?:{_CURRENCY})?{_NUMER
 _item = re.compile(rf"{GAP}、{GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})")
 #: Words in the place of a value that say there is none.
 NOTHING = ("无", "暂无", "没有", "不适用", "不涉及", "n/a", "none", "nil")
-_nothing = re.compile(rf"[:\t]{GAP}(?P<word>{'|'.join(NOTHING)}){GAP}(?=[\n\t,;。]|\Z)")
+#: Words for who makes an announcement, which is named elsewhere, are as good as none.
+_nothing = re.compile(rf"[:\t]{GAP}(?P<word>{'|'.join(NOTHING)}|本?公司){GAP}(?=[\n\t,;。]|\Z)")
 
 
 def find_nothing(folded: str) -> list[int]:
@@ -245,12 +247,20 @@ def _starts(folded: str, label: _Label) -> Iterator[tuple[int, bool]]:
         order = (label.cell, label.colon) if edge < at else (label.colon, label.cell)
         tried = (one.match(folded, at) for one in order if is_first or one is label.colon)
         match = next(filter(None, tried), None)
+        if match is not None and match.re is label.cell and _is_header(folded, match.end()):
+            match = None  # 货物名称 and 规格 are headers, side by side or one below the other
         if match is not None:
             done = match.end()
             ticked = _box.match(folded, done)
             value = ticked.end() if ticked else done
             yield value, match.re is label.colon or match["line"] is None
         name = label.name.search(folded, max(done, at + 1))
+
+
+def _is_header(folded: str, start: int) -> bool:
+    """Whether a cell is a known label, all of it."""
+    cell = _cell.match(folded, start)
+    return cell is not None and is_known("".join(cell[0].split()))
 
 
 def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) -> list[int]:

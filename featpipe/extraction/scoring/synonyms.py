@@ -224,6 +224,10 @@ _side = re.compile(r"(?:[甲乙丙丁戊买卖供需]|[\u4e00-\u9fff]{2,5}(?<![�
 _LEAST_HEAD = 3
 #: English ones that head anything: whose name and title it is, only the rest tells.
 _VAGUE_HEADS = frozenset(["name", "title", "number"])
+#: Chinese ones: as a synonym of a field's name each has to be all of a label.
+VAGUE = frozenset(
+    "名称 全称 编号 号码 编码 文号 日期 时间 单位 公司".split()
+)
 #: What a date is of that a document calls its date.
 _dated = re.compile(r"(?:invoice|order|po|receipt|bill|document|letter|issue|quote|report|note)")
 #: Numbers of parties that are called alike.

@@ -12,7 +12,7 @@ side by side, as of those who sign, make none. A row of fewer or more cells ends
 
 Upright strokes part the cells of a line, too, with or without strokes around all of them, and make
 a table where a line of dashes parts the first from those below, as in Markdown:
-``| 货物 | 数量 |``, ``| --- | --- |``, ``| 电缆 | 5 |``.
+``| 货物 | 数量 |``, ``| --- | --- |``, ``| 电缆 | 5 |``. So do the lines of boxes.
 
 A row of any table that begins with 合计 holds sums of all kinds, of shares as well.
 """
@@ -37,8 +37,10 @@ _LEAST_CELLS = 3
 #: Characters of a header.
 _LONGEST_HEADER = 24
 _gap = re.compile(r"[^\S\n]*\t[^\S\n]*|[^\S\n]{2,}")
-#: Below the headers of a table between strokes.
-_dashes = re.compile(r"(?=.*\|)\|?(?:[^\S\n]*:?-+:?[^\S\n]*(?:\||\Z))+")
+#: Between the rows of a table between strokes: | --- | --- |, +----+, ├────┼────┤.
+_border = re.compile(
+    r"(?=.*(?:-\s*\||\|\s*:?-|\+-|-\+|[─━═]))[|│┃+:\-\s─━═┌┬┐├┼┤└┴┘┏┳┓┣╋┫┗┻┛╔╦╗╠╬╣╚╩╝╭╮╰╯]+"
+)
 _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
 #: In folded text.
@@ -83,11 +85,11 @@ def rows_of_cells(text: str) -> Iterator[Row]:
     start = 0
     for line in text.splitlines(keepends=True):
         words = line.strip()
-        if words:
+        if words and not _border.fullmatch(words):
             begin = start + len(line) - len(line.lstrip())
             if not STROKE.search(words):
                 yield list(_cells(text, begin, begin + len(words)))
-            elif not _dashes.fullmatch(words) and (row := _row(text, begin, words)):
+            elif row := _row(text, begin, words):
                 yield row
         start += len(line)
 
@@ -100,8 +102,9 @@ def _parted_tables(text: str) -> Iterator[tuple[int, int, list[Cell]]]:
     for line in (*text.splitlines(keepends=True), "\n"):
         words = line.strip()
         begin = start + len(line) - len(line.lstrip())
-        is_row = STROKE.search(words) is not None
-        if is_row and _dashes.fullmatch(words):
+        is_border = _border.fullmatch(words) is not None
+        is_row = is_border or STROKE.search(words) is not None
+        if is_border:
             is_parted = is_parted or len(rows) == 1
         elif is_row:
             row = _row(text, begin, words)
