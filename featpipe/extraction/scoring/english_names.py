@@ -18,10 +18,25 @@ owner;
 trustee;
 """
 NAMES = """
-seller, supplier, vendor, from;
+seller, supplier, vendor, exporter, from;
 rent, monthly rent, base rent, rent amount, rental;
 deposit, security deposit, damage deposit, rental deposit;
-term, lease term, initial term, contract term, term of agreement, term of lease, agreement term;
+term, lease term, initial term, contract term, term of agreement, term of lease, agreement term,
+    contract period, agreement period, contract duration, duration of agreement, service period;
+effective date, effective from, effective as of, start date, commencement date,
+    date of commencement;
+client, customer, purchaser, buyer;
+late payment interest, default interest, interest on late payment, interest on overdue amounts,
+    late interest rate, overdue interest, default interest rate, late payment interest rate;
+key personnel, key staff, key people, key persons, key individuals, nominated persons,
+    named personnel;
+document number, document no, document no., invoice number, invoice no, invoice no., invoice #,
+    purchase order number, purchase order no, purchase order no., order number, po number;
+issue date, invoice date, date of issue, order date, date of order, po date, document date;
+payment term, payment terms, terms of payment, terms, payment;
+total amount, order value, order total, invoice total, grand total, total value;
+project, project title, project name;
+contract price, fixed price, contract sum, total price, total fee, total contract value;
 salary, annual salary, base salary, basic salary, gross salary, yearly salary;
 place of work, workplace, work location;
 working hours, hours of work, work hours, weekly hours;

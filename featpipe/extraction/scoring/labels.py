@@ -76,7 +76,7 @@ _of_line = re.compile(
 )
 _line = re.compile(r"(?:[!-~]|[^\S\n\t](?![^\S\n\t]{2})){1,200}(?=\s|\Z)")
 #: Names of what a person is.
-_of_person = re.compile(r"(?:[人员师长]|经理|代表|律师|主任|总监|秘书|姓名)\Z")
+_of_person = re.compile(r"(?:[人员师长]|专家|成员|评委|经理|代表|律师|主任|总监|秘书|姓名)\Z")
 #: Of a person, before the name: 董事长李四先生, 总经理 李四.
 _title = re.compile(
     r"(?:本?公司|集团)?(?:常务|执行|独立)?副?(?:董事长|总经理|总裁|监事会主席|主席|主任|董事|监事|经理|厂长|局长|院长"
@@ -177,7 +177,7 @@ def _label(alias: str) -> _Label:
             rf"(?:_+{GAP})?(?=[^\s:])(?!{_SEAL})"
         ),
         re.compile(
-            rf"{name}{called}{_QUALIFIER}{GAP}(?:\t(?:{_OWN}{GAP}\t)?|(?P<line>\n+)"
+            rf"{name}{called}{_QUALIFIER}{GAP}(?:\t(?:{GAP}\t|{_OWN}{GAP}\t)*|(?P<line>\n+)"
             rf"|(?<=\s\s)(?!\S[^\n]*\S[^\S\n]{{2}}))"
             rf"{GAP}(?=[^\s:])(?=[^\n\t:]*(?:[\n\t]|\Z))"
         ),

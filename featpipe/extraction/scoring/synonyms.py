@@ -32,17 +32,19 @@ _PARTIES = """
 受托方, 受托人, 受委托人, 受托单位, 服务方;
 用人单位, 用工单位, 雇主, employer;
 劳动者, 员工, 职工, 雇员, employee;
-中标人, 中标单位, 中标供应商, 成交供应商, 成交人, 成交单位, 供应商;
+中标人, 中标单位, 中标供应商, 成交供应商, 成交人, 成交单位, 中标企业, 中选人, 中选单位, 供应商;
 转让方, 出让方, 出让人, 转让人, 卖方, transferor, assignor;
 受让方, 受让人, 买方, transferee, assignee;
-贷款人, 出借人, 债权人, 贷款银行, 贷款方, 授信人, lender, creditor;
-借款人, 债务人, 借款方, 授信申请人, borrower, debtor;
+贷款人, 出借人, 债权人, 贷款银行, 贷款方, 贷款机构, 贷款单位, 放款人, 放款机构, 出借方, 授信人,
+    lender, creditor;
+借款人, 债务人, 借款方, 借款单位, 借款企业, 借款申请人, 贷款申请人, 授信申请人, borrower, debtor;
 保证人, 担保人, 担保方, guarantor;
 被担保人, 被担保方, 债务人, 担保对象, guaranteed party;
 出质人, 质押人, 质押股东, pledgor, pledger;
 质权人, 质押权人, pledgee;
 抵押人, mortgagor;
 抵押权人, mortgagee;
+保险人, 承保公司, 承保人, insurer;
 原告, 申请人, 起诉方, 原审原告, 反诉原告, plaintiff, claimant, applicant;
 被告, 被申请人, 被告人, 原审被告, 反诉被告, defendant, respondent;
 上诉人, 再审申请人, appellant;
@@ -56,7 +58,9 @@ _PARTIES = """
 投保人, policyholder;
 被保险人, 受益人, insured, beneficiary;
 收货人, 收件人, consignee;
-采购代理机构, 招标代理机构, 代理机构;
+采购代理机构, 招标代理机构, 代理机构, 招标代理, 采购代理, 招标代理单位, 代理单位;
+竞得人, 竞得单位, 受让人, 受让单位;
+被处罚人, 被处罚单位, 被处罚当事人, 当事人, 行政相对人;
 发货人, 寄件人, 托运人, consignor, shipper;
 """
 _NAMES = """
@@ -89,6 +93,11 @@ _NAMES = """
 证券代码, 股票代码, 公司代码, stock code, ticker;
 证券简称, 股票简称, 公司简称, stock name;
 公告编号, 编号, 文号, announcement number;
+项目编号, 招标编号, 采购编号, 采购项目编号, 招标项目编号, 项目代码, project number, project no,
+    tender number, tender no;
+保险单号, 保单号, 保险单号码, 保单号码, 保险合同号, policy number, policy no, policy no.;
+宗地编号, 地块编号, 宗地号, 地块号;
+处罚决定书文号, 行政处罚决定书文号, 决定书文号, 处罚文号;
 单据编号, 收据编号, 凭证编号, 票据编号, 单据号, 收据号;
 案号, 裁决书编号, 裁决书号, 裁定书文号, 判决书文号, 裁判文书号, 文书号, 案件编号,
     案件号, case number, case no;
@@ -112,7 +121,7 @@ _NAMES = """
     consideration;
 投资金额, 投资总额, 出资额, 认缴出资额, 出资金额, 总投资, investment amount;
 担保金额, 担保额度, 保证金额, 担保总额, guarantee amount;
-借款金额, 贷款金额, 贷款本金, 借款本金, 融资金额, 授信额度, loan amount,
+借款金额, 贷款金额, 贷款本金, 借款本金, 借款总额, 贷款总额, 贷款币种及金额, 借款币种及金额, 融资金额, 授信额度, loan amount,
     principal amount, principal, principal sum, facility amount;
 涉案金额, 诉讼金额, 诉讼标的, 标的额, 诉讼请求金额, amount in dispute;
 质押金额, 融资金额, 质押融资金额;
@@ -123,10 +132,14 @@ _NAMES = """
 税额, 增值税, 税金, tax, vat, gst, tax amount;
 单价, unit price, price;
 租金, 月租金, 年租金, rent;
+保险金额, 保额, 总保险金额, 总保额, 保险金额合计, sum insured;
+保险费, 保费, 总保险费, 总保费, 保险费合计, premium;
+罚款金额, 罚款数额, 罚款;
 违约金, 滞纳金, penalty;
 违约金比例, 违约金率, 违约金标准, 逾期违约金比例, 滞纳金比例, 逾期利率;
 判决金额, 判决支付金额, 判令金额, 判决给付金额;
 保证金, 履约保证金, 押金, 定金, deposit;
+押金, 租赁保证金, 房屋押金;
 注册资本, 注册资金, registered capital;
 净利润, 归属于上市公司股东的净利润, net profit;
 营业收入, 营业总收入, revenue;
@@ -149,17 +162,21 @@ _NAMES = """
     合同签订日期, 合同签署日期, 签订时间, 签署时间, 订立时间,
     agreement date, signing date, contract date, date of agreement,
     date of contract, execution date;
-公告日期, 公告日, 发布日期, 披露日期, announcement date;
+公告日期, 公告日, 发布日期, 披露日期, 公示日期, 公告时间, 发布时间, 公告发布日期, 公示发布日期,
+    announcement date;
+处罚决定日期, 处罚日期, 决定日期, 作出日期;
+签单日期, 出单日期, 签发日期;
 开始日期, 起始日期, 起始日, 质押开始日期, 质押起始日, 冻结起始日, 冻结日期, 起租日, 起始时间,
+    租赁起始日, 租期起始日, 租赁开始日期,
     start date, commencement date, date of commencement, lease start date, term start date;
-结束日期, 到期日, 到期日期, 截止日期, 终止日期, 届满日, 质押到期日, 冻结终止日, 冻结到期日,
+结束日期, 到期日, 到期日期, 截止日期, 终止日期, 届满日, 租期届满日, 租赁到期日, 租赁终止日, 质押到期日, 冻结终止日, 冻结到期日,
     end date, expiration date, expiry date, lease end date, term end date;
 解除日期, 解除质押日期, 解押日期, 解冻日期, 解除冻结日期, release date;
 开工日期, 计划开工日期, 开工时间;
 竣工日期, 计划竣工日期, 完工日期, 竣工时间;
 生效日期, 生效日, effective date;
 开票日期, 发票日期, invoice date, date of invoice, date of issue, issue date;
-交货日期, 交付日期, 交货期, delivery date, date of delivery;
+交货日期, 交付日期, 交货期, 交货期限, 交货时间, 交付期限, 供货期, delivery date, date of delivery;
 付款日期, 支付日期, 付款期限, due date, payment date, payment due date,
     payment due, pay by;
 判决日期, 裁判日期, 裁定日期, 裁决日期, 调解日期, judgment date;
@@ -170,14 +187,24 @@ _NAMES = """
 日期, 时间, date;
 投标截止时间, 投标截止日期, 投标文件截止时间, 投标文件递交截止时间, 递交投标文件截止时间,
     投标文件提交截止时间, 文件递交截止时间, 文件提交截止时间, 响应文件截止时间;
+土地面积, 出让面积, 宗地面积, 用地面积, 地块面积;
 面积, 建筑面积, 租赁面积, 房屋面积, 出租面积, 房屋建筑面积, area;
-工期, 合同工期, 履行期限, 合同期限, 建设工期, 服务期限, 计划工期, 期限, duration, term;
-租赁期限, 租期, lease term;
+工期, 合同工期, 履行期限, 合同期限, 中标工期, 履约期限, 合同履行期限, 合同履行期, 服务期, 建设工期, 服务期限, 计划工期, 期限, duration, term;
+租赁期限, 租期, 租赁期, 租赁期间, lease term;
+借款期限, 贷款期限, 借款期间, 贷款期间, 借款期, 贷款期, 授信期限, 借款起止时间, 起止时间, loan term,
+    loan period;
+保险期间, 保险期限, 承保期间, 保险责任期间, policy period, period of insurance;
+质保期, 质量保证期, 保修期, 质保期限, 保修期限, 质保期间, warranty period, warranty;
+出让年限, 使用年限, 土地使用年限, 出让年期;
+公示期, 公示时间, 公示期限, 公示期间;
 保证期间, 担保期限, 担保期间;
 质押期限, 质押期间;
 地址, 住所, 住址, 住所地, 户籍地, 户籍所在地, 户籍地址, 现住址, 经常居住地, 注册地址, 联系地址,
     办公地址, 通讯地址, address;
+地块位置, 宗地位置, 土地位置, 宗地坐落, 土地坐落;
+土地用途, 用地性质, 规划用途, 规划用地性质;
 坐落, 房屋坐落, 房屋地址, 房屋位置, 租赁房屋, 坐落地址, 租赁地址;
+交货地点, 交付地点, 到货地点, 送货地点, 供货地点, place of delivery, delivery place;
 施工地点, 项目地点, 工程地点, 建设地点, 履行地点, place of performance;
 联系电话, 电话, 手机, 电话号码, telephone, phone, tel;
 传真, fax;
@@ -188,6 +215,11 @@ _NAMES = """
 争议解决, 争议解决方式, dispute resolution;
 适用法律, 管辖法律, governing law, applicable law;
 违约责任, liability for breach;
+评审专家, 评审专家名单, 评标专家, 评委, 评委名单, 专家名单, 评标委员会, 评标委员会成员,
+    评审委员会, 评审委员会成员, 评审小组, 评审小组成员, 磋商小组, 磋商小组成员, 谈判小组,
+    谈判小组成员, 评审成员, 评审人员;
+处罚机关, 处罚机构, 处罚决定机关, 作出机关;
+处罚依据, 法律依据;
 主持人, 会议主持人, 主持, 召集人;
 会议时间, 开会时间, 召开时间, 会议日期, 召开日期, 时间, 日期;
 会议地点, 开会地点, 召开地点, 地点, venue;
