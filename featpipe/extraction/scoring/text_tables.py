@@ -6,6 +6,9 @@
     1     控制电缆    5 米          162.50
     2     铠装电缆    260 米    101,920.00
 
+Lines of two cells, or of four, between strokes or tabs are the rows of a form, where most of the
+first, and of the third, are known labels: ``合同编号 | 2024-12``.
+
 A table has a row of headers, without digits, and rows below it of as many cells, at least three:
 one of them has digits in each row, or most headers, and no cells below, are known labels. Names
 side by side, as of those who sign, make none. A row of fewer or more cells ends it.
@@ -41,6 +44,7 @@ _gap = re.compile(r"[^\S\n]*\t[^\S\n]*|[^\S\n]{2,}")
 _border = re.compile(
     r"(?=.*(?:-\s*\||\|\s*:?-|\+-|-\+|[─━═]))[|│┃+:\-\s─━═┌┬┐├┼┤└┴┘┏┳┓┣╋┫┗┻┛╔╦╗╠╬╣╚╩╝╭╮╰╯]+"
 )
+_parting = re.compile(r"[\t|│┃]")
 _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
 #: In folded text.
@@ -68,7 +72,9 @@ def text_tables(
     parted = list(_parted_tables(text)) if STROKE.search(text) else []
     parted = [table for table in parted if not _touches([table[:2]], others)]
     yield from parted
-    known = {cell[2] for _, _, cells in parted for cell in cells}
+    forms = list(_forms(text, [*others, *(table[:2] for table in parted)]))
+    yield from forms
+    known = {cell[2] for _, _, cells in (*parted, *forms) for cell in cells}
     rows: list[Row] = []
     for row in rows_of_cells(text):
         is_known = row[0][0] in known or _touches(row, others)
@@ -163,6 +169,35 @@ def _table_of(text: str, rows: Sequence[Row]) -> Iterator[tuple[int, int, list[C
         if all(map(may_be_header, heads)) and _are_headed(heads, words[top + 1 :]):
             yield rows[top][0][0], rows[-1][-1][1], _cells_of(rows[top:])
             return
+
+
+def _are_parted(text: str, row: Row) -> bool:
+    """Whether strokes or tabs part the cells, but no gaps."""
+    return all(_parting.search(text, one[1], other[0]) for one, other in pairwise(row))
+
+
+def _forms(
+    text: str, others: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int, list[Cell]]]:
+    """Tables of pairs of cells, most of the first of which are known labels, and few others."""
+    for pairs in _runs_of_pairs(text, others):
+        labels, values = ([text[slice(*pair[side])] for pair in pairs] for side in (0, 1))
+        n_known = sum(map(is_label, labels))
+        if 2 * n_known > len(pairs) and 4 * sum(map(is_label, values)) < len(pairs):
+            yield pairs[0][0][0], pairs[-1][-1][1], _cells_of(pairs)
+
+
+def _runs_of_pairs(text: str, others: Sequence[tuple[int, int]]) -> Iterator[list[Row]]:
+    """Lines of two, four ... cells that follow each other, as pairs of cells."""
+    pairs: list[Row] = []
+    for row in rows_of_cells(text):
+        if len(row) % 2 == 0 and _are_parted(text, row) and not _touches(row, others):
+            pairs += [row[at : at + 2] for at in range(0, len(row), 2)]
+        elif pairs:
+            yield pairs
+            pairs = []
+    if pairs:
+        yield pairs
 
 
 def may_be_header(words: str) -> bool:
