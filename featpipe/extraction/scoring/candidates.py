@@ -203,7 +203,7 @@ class Boundaries:
         spans = [span for known in self.known for span in features.compact.find_all(known, 8)]
         parts.append((*tokens.spans(spans), KNOWN))
         labelled = _labelled(features, self.names) + labelled_in_blocks(features, self.names)
-        if not (labelled or self.is_taught):
+        if not labelled:
             labelled = _labelled(features, self._synonyms_in(features))
         if self.kind in SHAPED and self.kind != "id":
             # Without a unit, which a header or a label may have, nothing has the shape: 数量：500.
