@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe.extraction.scoring.candidates import SHAPED, Boundaries
-from featpipe.extraction.scoring.columns import measured_columns, span_rows
+from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.field_model import FieldModel
-from featpipe.extraction.scoring.field_names import places_of_own
+from featpipe.extraction.scoring.field_names import RELATED, places_of_own
 from featpipe.extraction.scoring.learned_boundaries import learn_boundaries
 from featpipe.extraction.scoring.locate import locate_meaning, locate_value
 from featpipe.extraction.scoring.mentions import (
@@ -56,6 +56,7 @@ _MOST_EXEMPLARS = 6
 #: samples tell no closer: at 1, one to three of six draws of 20 announcements (part for
 #: development) lost what they had learnt of names of projects, and a third of the right values.
 _MUCH_WORSE = 0.85
+_BEHIND_ALIAS = MEASURED.index("behind alias")
 #: Share of the documents pretrained on that have several values, from which on others may.
 _OFTEN_SEVERAL = 0.03
 
@@ -158,7 +159,7 @@ def fit_field(  # noqa: PLR0913  # what a template may say of a field
         values, _sentences_of(samples),
         _fit_sentences(samples, pretrained) if of_clauses else None,
         SampleMentions.of([p.mentions for p in prepared]), *_exemplars(prepared),
-        judgements.rejected(), pretrained is not None,
+        judgements.rejected(), _are_named(prepared), pretrained is not None,
     )  # fmt: skip
 
 
@@ -324,6 +325,15 @@ def _rank(sample: Sample, prepared: _Prepared, mentions: MentionModel, kind: Fie
 def _rank_score(ranked: Sequence[_Ranked]) -> float:
     """Sum over the documents of the reciprocal rank of the first right value."""
     return sum(1.0 / (1 + int(np.argmax(labels))) for _, labels in ranked if labels.any())
+
+
+def _are_named(prepared: Sequence[_Prepared]) -> bool:
+    """Whether samples that have anything behind a name of the field have its values there."""
+    for one in prepared:
+        is_named = one.rows.measured[:, _BEHIND_ALIAS] >= RELATED
+        if is_named.any() and not one.rows.labels[is_named].any():
+            return False
+    return True
 
 
 def _exemplars(prepared: Sequence[_Prepared]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

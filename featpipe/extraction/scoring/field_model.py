@@ -122,6 +122,8 @@ class FieldModel:
     """Hashed columns (n, width) of true mentions in the samples; ``owners`` (n,) their samples."""
     owners: Ints
     rejected: RejectedValues
+    trusts_names: bool = False
+    """Whether what the samples have behind the field's names, or synonyms, are its values."""
     is_pretrained: bool = False
     """Whether the mention model began with :mod:`featpipe.extraction.scoring.pretrained`."""
 
@@ -354,7 +356,13 @@ def _rank(
         return order, untaught_confidences_of(model.values, rows, measured)
     confidences = confidences_of(model.values, rows, measured, probabilities)
     if not model.is_unshown:
-        return order, confidences
+        if not model.trusts_names:
+            return order, confidences
+        is_named = measured[:, _BEHIND_ALIAS] >= RELATED
+        by_name = is_named * untaught_confidences_of(model.values, rows, measured)
+        confidences = np.maximum(confidences, by_name)
+        again = np.argsort(-confidences, kind="stable")
+        return order[again], confidences[again]
     is_named = measured[:, _BEHIND_ALIAS] >= 1
     by_name = is_named * untaught_confidences_of(model.values, rows, measured)
     confidences = np.minimum.accumulate(np.maximum(confidences, by_name))

@@ -126,6 +126,7 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
         "gives_several": model.gives_several,
         "is_mostly_many": model.is_mostly_many,
         "may_be_many": model.may_be_many,
+        "trusts_names": model.trusts_names,
         "is_pretrained": model.is_pretrained,
         "aliases": list(model.aliases),
         "bias": model.mentions.bias,
@@ -174,6 +175,7 @@ def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
         exemplars=given["exemplars"],
         owners=given["owners"],
         rejected=RejectedValues(given["rejected"], given["rejections"]),
+        trusts_names=plain["trusts_names"],
         is_pretrained=plain["is_pretrained"],
     )
 
