@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.candidates import AMOUNTS, Boundaries
+from featpipe.extraction.scoring.candidates import AMOUNTS, CELL, LABELLED, SHAPED, Boundaries
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.confidence import confidences_of, untaught_confidences_of
 from featpipe.extraction.scoring.field_names import RELATED
@@ -37,7 +37,7 @@ from featpipe.extraction.scoring.similarity import (
 )
 from featpipe.extraction.scoring.synonyms import is_known
 from featpipe.extraction.scoring.totals import settle_totals
-from featpipe.store.sorted_values import is_in
+from featpipe.store.sorted_values import distinct, is_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -221,7 +221,8 @@ class FieldModel:
 
     def _column(self, scored: Scored, first: int) -> list[int]:
         """The other cells below a header that names a field of which nothing else is known."""
-        if not (self.is_untaught or self.is_unshown):
+        has_columns = self.trusts_names and self.gives_several
+        if not (self.is_untaught or self.is_unshown or has_columns):
             return []
         named = scored.measured[:, _BEHIND_ALIAS]
         is_cell = scored.fills_cell & (named >= named[first])
@@ -332,8 +333,9 @@ def _score(
     p = model.values.probabilities(values)
     best = np.array([group.candidate for group in groups])
     order, confidences = _rank(
-        model, values, measured[best], p, features.is_headed[found.first[best]]
-    )
+        model, values, measured[best], p, features.is_headed[found.first[best]],
+        _are_parts(model, found)[best],
+    )  # fmt: skip
     best, ranked = best[order], tuple(groups[number] for number in order)
     p, values, measured = p[order], values[order], measured[best]
     has_further = model.may_be_many and model.first_of(p, confidences, measured, MOST_EXPECTED)
@@ -346,8 +348,21 @@ def _score(
     )  # fmt: skip
 
 
+def _are_parts(model: FieldModel, found: Candidates) -> Bools:
+    """Whether each (n,) begins where a label's value, or a cell, does, and ends elsewhere."""
+    is_whole = (found.origin & (LABELLED | CELL)) > 0
+    if model.kind in SHAPED:
+        return np.zeros(len(found), bool)
+    return ~is_whole & is_in(found.first, distinct(found.first[is_whole]))
+
+
 def _rank(
-    model: FieldModel, rows: Floats, measured: Floats, probabilities: Floats, is_headed: Bools
+    model: FieldModel,
+    rows: Floats,
+    measured: Floats,
+    probabilities: Floats,
+    is_headed: Bools,
+    is_part: Bools,
 ) -> tuple[Ints, Floats]:
     """Numbers of all values, likeliest first, and their confidences in that order."""
     order = np.argsort(-probabilities, kind="stable")
@@ -359,6 +374,7 @@ def _rank(
         if not model.trusts_names:
             return order, confidences
         is_named = measured[:, _BEHIND_ALIAS] >= RELATED
+        is_named &= ~is_part[order]
         by_name = is_named * untaught_confidences_of(model.values, rows, measured)
         confidences = np.maximum(confidences, by_name)
         again = np.argsort(-confidences, kind="stable")

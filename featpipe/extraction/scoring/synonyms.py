@@ -278,6 +278,11 @@ _CARRIERS = frozenset(["项目", "工程", "合同", "标的"])
 _other = re.compile(
     r"(?:方式|形式|方法|条件|条款|依据|范围|内容|经理|主管|负责人|联系人|事务所|地点|地址|类型|性质|种类|来源|编号|号码)\Z"
 )
+#: Behind a name in a label, of something about it: 供应商地址 is no 供应商, 采购代理编号 no 采购代理.
+_about = re.compile(
+    r"(?:方式|形式|地点|地址|住所|类型|性质|种类|来源|编号|号码|代码|电话|传真|邮编|邮箱|账号|账户|日期|时间|金额|比例|数量"
+    r"|联系人|联系方式|负责人|经理|代表|代表人|意见)\Z"
+)
 #: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.
 _OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次")
 #: Of a label, what says of which kind something is that has several.
@@ -352,7 +357,10 @@ def names_same(label: str, name: str) -> bool:
     if at < 0 and "(" in label:
         label = in_brackets.sub("", label)
         at = label.find(name)
-    return at >= 0 and not label[:at].endswith(_OTHERS)
+    if at < 0 or label[:at].endswith(_OTHERS):
+        return False
+    rest = in_brackets.sub("", label[at + len(name) :])
+    return not _about.search(rest)
 
 
 def _names_english(label: str, name: str) -> bool:
