@@ -42,7 +42,10 @@ place of work, workplace, work location;
 working hours, hours of work, work hours, weekly hours;
 probation period, probationary period, probation, trial period;
 employer, company;
-notice period, period of notice, termination notice period, termination notice;
+notice period, period of notice, termination notice period, termination notice,
+    notice of termination, termination on notice, notice of termination for convenience;
+item, items, item description, description, description of goods, description of services,
+    particulars, goods, product, product description;
 confidentiality period, confidentiality term, non-disclosure period, duration of confidentiality;
 liability cap, cap on liability, limitation of liability, maximum liability, limit of liability;
 maturity date, repayment date, final maturity date;

@@ -50,6 +50,8 @@ _LEGAL = (
 _end = re.compile(
     rf",(?!\d{{3}}(?!\d)| ?{_LEGAL}| \d{{4}}(?![\d年]))|[(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{{2,}}|\Z"
 )
+#: Before an item of a list that has a line of its own.
+_BULLET = r"[-•●◦▪·*–—][^\S\n]{1,3}(?=[^\W\d_])"
 #: A place for a seal or a signature is no value.
 _SEAL = rf"(?:{GAP}\([^()\n]{{0,6}}(?:章|签字|签名|手印)[^()\n]{{0,6}}\))"
 #: One before a value; not before the next label.
@@ -114,6 +116,15 @@ _prefix = re.compile(rf"{_CURRENCY}(?={_NUMERAL})")
 #: Of a sum, whether the tax is in it: 月工资为税前人民币15,000元.
 _taxed = re.compile(rf"(?:税[前后]|不?含税){GAP}(?=(?:{_CURRENCY})?{_NUMERAL})")
 _item = re.compile(rf"(?:{GAP}\([^()\n]{{1,20}}\))?{GAP}、{GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})")
+#: Of people, in English lists.
+_of_persons = re.compile(
+    r"(?:personnel|staff|people|persons|members|individuals|attendees|participants|directors|witnesses|arbitrators"
+    r"|judges|guarantors)\Z"
+)
+_english_item = re.compile(
+    rf"(?:{GAP}\([^()\n]{{1,20}}\))?(?:{GAP}(?:;|,(?:{GAP}and\b)?|\band\b){GAP}|{GAP}\n{GAP}{_BULLET})"
+    r"(?P<value>[a-z][a-z'’.-]{0,20}(?:[^\S\n][a-z][a-z'’.-]{0,20}){1,4}?)(?=[^\S\n]*(?:[,;(\n]|and\b|\.?\s*\Z))"
+)
 #: Words in the place of a value that say there is none.
 NOTHING = ("无", "暂无", "没有", "不适用", "不涉及", "n/a", "none", "nil")
 #: Words for who makes an announcement, which is named elsewhere, are as good as none.
@@ -173,7 +184,7 @@ def _label(alias: str) -> _Label:
         re.compile(name),
         re.compile(
             rf"(?:(?<![^\W_]){name}{number}{_QUALIFIER}|(?<=\(){name}[^()\n]{{0,20}}\)(?:{GAP}{_OWN})?)"
-            rf"{GAP}[是为]?{GAP}(?::|(?=__)){_SEAL_FIRST}{GAP}(?:\n\s*(?=[^\n:]*(?:\n|\Z)))?"
+            rf"{GAP}[是为]?{GAP}(?::|(?=__)){_SEAL_FIRST}{GAP}(?:\n\s*(?=[^\n:]*(?:\n|\Z))(?:{_BULLET})?)?"
             rf"(?:_+{GAP})?(?=[^\s:])(?!{_SEAL})"
         ),
         re.compile(
@@ -325,6 +336,7 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
     is_line = any(map(_of_line.match, folded_aliases))
     is_person = any(map(_of_person.search, folded_aliases))
     is_period = any(map(_of_period.search, folded_aliases))
+    are_persons = any(map(_of_persons.search, folded_aliases))
     for start in sorted({*labelled_starts(folded, aliases), *stated_starts(folded, aliases)}):
         person = _person.match(folded, start) if is_person else None
         duration = _duration.match(folded, start) if is_period else None
@@ -344,7 +356,7 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
             ends = ends[-1:] if is_whole else ends[:_MOST_ENDS]
         found += [(start, end) for end in ends]
         if ends:
-            found += _further_items(folded, ends[0])
+            found += _further_items(folded, ends[0], _english_item if are_persons else _item)
     return found
 
 
@@ -364,10 +376,10 @@ def exact_places(folded: str, *, are_whole: bool = False) -> list[tuple[int, int
     ]
 
 
-def _further_items(folded: str, end: int) -> Iterator[tuple[int, int]]:
+def _further_items(folded: str, end: int, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     """What stands behind the first value of a list."""
     for _ in range(_MOST_ITEMS):
-        item = _item.match(folded, end)
+        item = pattern.match(folded, end)
         if item is None:
             return
         yield item.span("value")

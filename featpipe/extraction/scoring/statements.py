@@ -275,7 +275,7 @@ _named = re.compile(rf"(?P<name>{_NAME}){GAP}\Z")
 #: X, a Delaware corporation with offices at Y (the "Client").
 _english_role = re.compile(
     r"(?:\(|\bhereinafter\s+)(?:each,?\s+)?(?:hereinafter\s+)?(?:referred\s+to\s+as\s+|called\s+)?"
-    r"(?:the\s+)?\"(?P<words>[a-z][a-z ]{2,30})\""
+    r"(?:the\s+)?\"(?:the\s+)?(?P<words>[a-z][a-z ]{2,30})\""
 )
 _english_name = re.compile(
     r"(?:\b(?:between|among|and|by)[\s:]+|\),\s{1,4}(?:and\s{1,4})?(?:by\s{1,4})?|\b\d{4},\s{1,4}|\b(?:leases|lends|sells)\s{1,4}to\s{1,4}|^\s*|[\n;.]\s*|\(\w{1,3}\)\s*)(?!(?:the|this)\b)(?P<name>"
