@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from featpipe.extraction.scoring.bare_labels import find_bearers
 from featpipe.extraction.scoring.english_statements import find_english
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
+from featpipe.extraction.scoring.statement_words import DATE, Phrase
 from featpipe.extraction.scoring.statements import (
-    DATE,
-    Phrase,
     find_company,
     find_orders,
     find_roles,

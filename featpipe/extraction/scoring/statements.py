@@ -11,49 +11,35 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from featpipe.extraction.scoring.award_statements import AWARDS
+from featpipe.extraction.scoring.loan_statements import LOANS
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
+from featpipe.extraction.scoring.statement_words import (
+    COUNT,
+    DATE,
+    MONEY,
+    NAME,
+    NTH,
+    NUMERAL,
+    OF_COMPANY,
+    ON_A_DAY,
+    OWNED,
+    PERCENT,
+    REMARK,
+    SHARES,
+    Phrase,
+    Statement,
+)
 from featpipe.extraction.scoring.synonyms import is_party
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Phrase(NamedTuple):
-    """A place, in characters (half-open), and what a label would call it."""
-
-    start: int
-    end: int
-    words: str
-    may_be_part: bool = False
-    """Of a longer value: a date that begins a period."""
-
-
-class _Statement(NamedTuple):
-    """A pattern whose named groups are values, what a label would call each, and a word it has."""
-
-    word: str
-    pattern: re.Pattern[str]
-    labels: dict[str, str]
-
-
-NUMERAL = r"[〇零○o一二三四五六七八九十\d]"
-DATE = rf"(?:\d{{4}}|{NUMERAL}{{4}}){GAP}年{GAP}{NUMERAL}{{1,3}}{GAP}月{GAP}{NUMERAL}{{1,3}}{GAP}日"
-_SHARES = rf"\d[\d,.]*{GAP}(?:万|亿)?{GAP}股"
-_PERCENT = r"\d[\d.]*%"
-_MONEY = r"(?:人民币)?(?:¥?\d[\d,.]*(?:万|亿)?元|[壹贰叁肆伍陆柒捌玖拾佰仟万亿零]+[元圆]整?)"
-_COUNT = r"(?:\d{1,3}|[一二三四五六七八九十]{1,3})"
-_NTH = r"[一二三四五六七八九十百\d]{1,4}"
-_NAME = rf"(?:{ORGANISATION}|{PERSON})"
-#: Remarks between a name and its verb.
-_REMARK = rf"(?:{GAP}\([^()\n]{{1,60}}\))?(?:先生|女士)?"
-_ON_A_DAY = rf"(?:已|将|近日|日前)?(?:于{DATE})?"
-_OF_COMPANY = r"(?:本|上市|该)?公司"
-_OWNED = r"将(?:其)?(?:本人)?(?:所|直接)?持有?的?"
-
 _STATEMENTS = (
-    _Statement(
+    Statement(
         "至",
         re.compile(
             rf"(?:(?<!试用)期限?|期间|租赁|租期|有效)(?:(?!试用)[^。;\n]){{0,30}}?(?<!\d)(?P<first>{DATE})"
@@ -61,66 +47,66 @@ _STATEMENTS = (
         ),
         {"first": "起始日期", "last": "到期日期"},
     ),
-    _Statement(
+    Statement(
         "质押",
-        re.compile(rf"{_OWNED}[^,。;\n]{{0,40}}?(?P<shares>{_SHARES})[^。;\n]{{0,80}}?质押"),
+        re.compile(rf"{OWNED}[^,。;\n]{{0,40}}?(?P<shares>{SHARES})[^。;\n]{{0,80}}?质押"),
         {"shares": "质押股数"},
     ),
-    _Statement(
+    Statement(
         "质押",
         re.compile(
             rf"(?<![原曾])质押(?:给|予|于)(?:了)?(?P<pledgee>{ORGANISATION}|{PERSON}(?=[,。;(]))"
         ),
         {"pledgee": "质权人"},
     ),
-    _Statement(
+    Statement(
         "质押",
         re.compile(
-            rf"[与向](?P<pledgee>{ORGANISATION}){_REMARK}(?:签[订署]|办理|进行|开展|申请)[^。;\n]{{0,20}}质押"
+            rf"[与向](?P<pledgee>{ORGANISATION}){REMARK}(?:签[订署]|办理|进行|开展|申请)[^。;\n]{{0,20}}质押"
         ),
         {"pledgee": "质权人"},
     ),
-    _Statement(
+    Statement(
         "质押",
         re.compile(
-            rf"累计(?:已)?质押(?:的)?(?:{_OF_COMPANY})?(?:股份)?(?:数量)?(?:总数)?(?:为|共|共计)?(?P<shares>{_SHARES})"
+            rf"累计(?:已)?质押(?:的)?(?:{OF_COMPANY})?(?:股份)?(?:数量)?(?:总数)?(?:为|共|共计)?(?P<shares>{SHARES})"
         ),
         {"shares": "累计质押数量"},
     ),
-    _Statement(
+    Statement(
         "持有",
         re.compile(
-            rf"持有{_OF_COMPANY}(?:无限售|有限售|限售|流通|条件|的|普通|A股|a股)*(?:股份|股票)?(?:总数|数量)?"
-            rf"(?:为|共计|合计|共)?(?P<shares>{_SHARES})"
-            rf"(?:,|\()?(?:占{_OF_COMPANY}(?:当前|目前|现有)?(?:总股本|股份总数|股本总额|总股份)(?:总数)?的?"
-            rf"(?:比例)?(?:为)?(?P<part>{_PERCENT}))?"
+            rf"持有{OF_COMPANY}(?:无限售|有限售|限售|流通|条件|的|普通|A股|a股)*(?:股份|股票)?(?:总数|数量)?"
+            rf"(?:为|共计|合计|共)?(?P<shares>{SHARES})"
+            rf"(?:,|\()?(?:占{OF_COMPANY}(?:当前|目前|现有)?(?:总股本|股份总数|股本总额|总股份)(?:总数)?的?"
+            rf"(?:比例)?(?:为)?(?P<part>{PERCENT}))?"
         ),
         {"shares": "持股数量", "part": "持股比例"},
     ),
-    _Statement(
+    Statement(
         "占",
         re.compile(
-            rf"占{_OF_COMPANY}(?:当前|目前|现有)?(?:总股本|股份总数|股本总额|总股份)(?:总数)?的?(?:比例)?"
-            rf"(?:为)?(?P<part>{_PERCENT})"
+            rf"占{OF_COMPANY}(?:当前|目前|现有)?(?:总股本|股份总数|股本总额|总股份)(?:总数)?的?(?:比例)?"
+            rf"(?:为)?(?P<part>{PERCENT})"
         ),
         {"part": "占总股本比例"},
     ),
-    _Statement(
+    Statement(
         "占",
         re.compile(
-            rf"占(?:其|该股东)?(?:本人)?(?:所|直接)?持有?的?(?:{_OF_COMPANY})?的?股[份票](?:总数|总额)?的?(?:比例)?(?:为)?(?P<part>{_PERCENT})"
+            rf"占(?:其|该股东)?(?:本人)?(?:所|直接)?持有?的?(?:{OF_COMPANY})?的?股[份票](?:总数|总额)?的?(?:比例)?(?:为)?(?P<part>{PERCENT})"
         ),
         {"part": "占所持股份比例"},
     ),
-    _Statement(
+    Statement(
         "会",
         re.compile(
-            rf"(?P<session>第{_NTH}届(?:董事会|监事会)(?:{HAN}{{1,8}}委员会)?第{_NTH}次(?:临时)?会议"
-            rf"|{NUMERAL}{{4}}年(?:第{_NTH}次临时|年?度)股东大?会)"
+            rf"(?P<session>第{NTH}届(?:董事会|监事会)(?:{HAN}{{1,8}}委员会)?第{NTH}次(?:临时)?会议"
+            rf"|{NUMERAL}{{4}}年(?:第{NTH}次临时|年?度)股东大?会)"
         ),
         {"session": "会议届次"},
     ),
-    _Statement(
+    Statement(
         "召开",
         re.compile(
             rf"于{GAP}(?P<day>{DATE})(?:\([^()\n]{{1,10}}\))?(?:[上下中]午|晚上?)?[\d:时分点整]{{0,8}}"
@@ -129,91 +115,84 @@ _STATEMENTS = (
         ),
         {"day": "会议时间", "place": "会议地点", "way": "召开方式"},
     ),
-    _Statement(
+    Statement(
         "主持",
         re.compile(
-            rf"由(?:{_OF_COMPANY})?(?:副?董事长|监事会主席|{HAN}{{0,4}}主席|总经理|独立董事|董事|监事)?"
+            rf"由(?:{OF_COMPANY})?(?:副?董事长|监事会主席|{HAN}{{0,4}}主席|总经理|独立董事|董事|监事)?"
             rf"(?P<chair>{HAN}{{2,4}}?)(?:先生|女士)?(?:召集[并和])?主持"
         ),
         {"chair": "主持人"},
     ),
-    _Statement(
+    Statement(
         "应",
         re.compile(
             rf"应(?:到|出席|参加|参会|参与)(?:本次)?(?:会议|表决)?的?(?:董事|监事|股东|代表|委员|人员)?(?:人数)?"
-            rf"(?:为|共)?{GAP}(?P<count>{_COUNT}{GAP}[人名位])"
+            rf"(?:为|共)?{GAP}(?P<count>{COUNT}{GAP}[人名位])"
         ),
         {"count": "应到人数"},
     ),
-    _Statement(
+    Statement(
         "实",
         re.compile(
             rf"实际?(?:到|出席|参加|参会|参与)(?:本次)?(?:会议|表决)?的?(?:董事|监事|股东|代表|委员|人员)?(?:人数)?"
-            rf"(?:为|共)?{GAP}(?P<count>{_COUNT}{GAP}[人名位])"
+            rf"(?:为|共)?{GAP}(?P<count>{COUNT}{GAP}[人名位])"
         ),
         {"count": "实到人数"},
     ),
-    _Statement(
+    Statement(
         "弃权",
         re.compile(
-            rf"(?P<result>(?:同意|赞成):?{GAP}(?P<yes>{_COUNT}{GAP}票)[,;、]{GAP}反对:?{GAP}(?P<no>{_COUNT}{GAP}票)"
-            rf"[,;、]{GAP}弃权:?{GAP}(?P<none>{_COUNT}{GAP}票))"
+            rf"(?P<result>(?:同意|赞成):?{GAP}(?P<yes>{COUNT}{GAP}票)[,;、]{GAP}反对:?{GAP}(?P<no>{COUNT}{GAP}票)"
+            rf"[,;、]{GAP}弃权:?{GAP}(?P<none>{COUNT}{GAP}票))"
         ),
         {"result": "表决结果", "yes": "同意票数", "no": "反对票数", "none": "弃权票数"},
     ),
-    _Statement(
+    Statement(
         "通过",
         re.compile(
             rf"审议(?:并)?(?:一致|全票)?通过(?:了)?(?:公司)?{GAP}《(?P<proposal>[^》\n]{{2,80}})》"
         ),
         {"proposal": "议案名称"},
     ),
-    _Statement(
+    Statement(
         "派",
         re.compile(
-            rf"(?:派发?|分配)(?:送)?(?:现金)?(?:红利|股利|股息)(?:为)?(?P<dividend>{_MONEY})"
+            rf"(?:派发?|分配)(?:送)?(?:现金)?(?:红利|股利|股息)(?:为)?(?P<dividend>{MONEY})"
         ),
         {"dividend": "现金红利"},
     ),
-    _Statement(
+    Statement(
         "通知书",
         re.compile(
-            rf"收到(?:了)?(?:由)?(?:招标人|招标单位|采购人|采购单位|业主|建设单位|发包人)?(?P<client>{ORGANISATION}){_REMARK}"
+            rf"收到(?:了)?(?:由)?(?:招标人|招标单位|采购人|采购单位|业主|建设单位|发包人)?(?P<client>{ORGANISATION}){REMARK}"
             rf"(?:发出|发来|送达|出具|签发|下发|颁发|寄来|发)(?:的)?[^。;\n]{{0,60}}?(?:中标|成交){GAP}通知书"
         ),
         {"client": "招标人"},
     ),
-    _Statement(
+    Statement(
         "签",
         re.compile(
-            rf"[与和](?P<other>{ORGANISATION}){_REMARK}(?:就[^。;\n]{{2,60}}?)?{_ON_A_DAY}(?:在[^,。;\n]{{2,20}}?)?"
+            rf"[与和](?P<other>{ORGANISATION}){REMARK}(?:就[^。;\n]{{2,60}}?)?{ON_A_DAY}(?:在[^,。;\n]{{2,20}}?)?"
             rf"(?:正式|共同|协商)?签[订署](?:了)?《(?P<title>[^》\n]{{2,80}})》"
         ),
         {"other": "合同对方", "title": "合同名称"},
     ),
-    _Statement(
-        "借",
-        re.compile(
-            rf"(?:借款|出借|借给)(?:本金|总额)?(?:给?[甲乙]方)?(?:共计|合计|计)?(?P<amount>{_MONEY})"
-        ),
-        {"amount": "借款金额"},
-    ),
-    _Statement(
+    Statement(
         "提供",
         re.compile(
-            rf"由(?P<surety>{_NAME}){_REMARK}(?:为[^,。;\n]{{1,40}}?)?提供(?:[^,。;\n]{{0,12}}?)(?:保证|担保)"
+            rf"由(?P<surety>{NAME}){REMARK}(?:[、和及与]{NAME}{REMARK}){{0,9}}(?:为[^,。;\n]{{1,40}}?)?提供(?:[^,。;\n]{{0,12}}?)(?:保证|担保)"
         ),
         {"surety": "保证人"},
     ),
-    _Statement(
+    Statement(
         "提供",
         re.compile(
-            rf"为(?:其|公司)?(?:控股|全资)?(?:子公司|孙公司|参股公司)?(?P<debtor>{ORGANISATION}){_REMARK}"
+            rf"为(?:其|公司)?(?:控股|全资)?(?:子公司|孙公司|参股公司)?(?P<debtor>{ORGANISATION}){REMARK}"
             rf"(?:的|向)?[^,。;\n]{{0,40}}?提供[^,。;\n]{{0,20}}?(?:担保|保证)"
         ),
         {"debtor": "被担保人"},
     ),
-    _Statement(
+    Statement(
         "逾期",
         re.compile(
             r"逾期[^。;\n]{0,50}?每[逾期延迟]*[日天一][^。;\n]{0,30}?"
@@ -221,22 +200,22 @@ _STATEMENTS = (
         ),
         {"rate": "违约金比例"},
     ),
-    _Statement(
+    Statement(
         "违约金",
         re.compile(
             rf"(?<![\u4e00-\u9fff])(?P<kind>{HAN}{{0,10}})违约金(?:标准)?[:为]每(?:逾期|延[误迟期]|迟延|拖延)一?[天日周月][,、]"
-            rf"[^。;\n]{{0,40}}?(?P<amount>{_MONEY})"
+            rf"[^。;\n]{{0,40}}?(?P<amount>{MONEY})"
         ),
         {"amount": "违约金"},
     ),
-    _Statement(
+    Statement(
         "面积",
         re.compile(
             rf"(?:建筑|租赁|出租|房屋|使用)面积{GAP}(?:[为约共]|合计|共计){{0,2}}{GAP}(?P<area>\d[\d,.]*{GAP}(?:平方米|平米|㎡|m²))"
         ),
         {"area": "面积"},
     ),
-    _Statement(
+    Statement(
         "生效",
         re.compile(
             rf"(?:自|于|从)(?P<day>{DATE})(?:之日)?(?:零时)?(?:起|开始)?(?:正式|开始)?(?:生效|施行|实施)"
@@ -252,11 +231,14 @@ _SENTENCE_ENDS, _CLAUSE_ENDS = "。;\n", ",。;\n"
 #: What who makes an announcement calls itself.
 _SELF = frozenset(["公司", "本公司", "上市公司", "发行人"])
 #: Groups that are names.
-_NAMES = frozenset(["name", "pledgee", "client", "other", "surety", "debtor"])
+_NAMES = frozenset(["name", "pledgee", "client", "other", "surety", "debtor", "winner", "buyer"])
+#: Of them, those that may be the first of a list.
+_LISTED = frozenset(["surety", "winner"])
+_further = re.compile(rf"(?:{GAP}\([^()\n]{{1,60}}\))?{GAP}[、和及与]{GAP}(?P<name>{ORGANISATION}|{PERSON})")
 #: What a share is of that no sum of pledges is meant by.
 _OF_ONE = frozenset(["占总股本比例", "占所持股份比例"])
-_owned = re.compile(rf"{_OWNED}[^。;\n]{{0,120}}?质押")
-_owner = re.compile(rf"(?P<name>{_NAME}){_REMARK}{_ON_A_DAY}\Z")
+_owned = re.compile(rf"{OWNED}[^。;\n]{{0,120}}?质押")
+_owner = re.compile(rf"(?P<name>{NAME}){REMARK}{ON_A_DAY}\Z")
 _ordered = re.compile(r"(?:判决|裁决|裁定|调解|协议)如下")
 _paid = re.compile(
     r"(?:支付|偿还|返还|给付|赔偿|归还|清偿|退还)[^。;\n]{0,60}?(?P<amount>(?:人民币)?\d[\d,.]*[万亿]?元)"
@@ -271,7 +253,7 @@ _no_name = re.compile(
     r".*子公司|(?:全资|控股|参股|下属|旗下|关联|上述|上市|本|该|其|贵|我|总|分|子|孙|母|公司|集团|银行|法院|中心|政府)+"
 )
 _defined = re.compile(r"\((?:以下|下)?(?:简称|称)为?:?\s*\"(?P<short>[^()\"\n]{2,12})\"[^()\n]*\)")
-_named = re.compile(rf"(?P<name>{_NAME}){GAP}\Z")
+_named = re.compile(rf"(?P<name>{NAME}){GAP}\Z")
 #: X, a Delaware corporation with offices at Y (the "Client").
 _english_role = re.compile(
     r"(?:\(|\bhereinafter\s+)(?:each,?\s+)?(?:hereinafter\s+)?(?:referred\s+to\s+as\s+|called\s+)?"
@@ -327,6 +309,15 @@ def find_statements(folded: str) -> Iterator[Phrase]:
                     continue
                 start, end = full_names.get(folded[start:end], (start, end))
             yield Phrase(start, end, words, may_be_part=group == "first")
+            if group in _LISTED:
+                yield from _further_names(folded, end, match.end(), words)
+
+
+def _further_names(folded: str, start: int, end: int, words: str) -> Iterator[Phrase]:
+    """The other names of a list, up to the end of its statement."""
+    while further := _further.match(folded, start, end):
+        yield Phrase(*further.span("name"), words)
+        start = further.end()
 
 
 def find_company(folded: str) -> Iterator[Phrase]:
@@ -372,7 +363,7 @@ def find_orders(folded: str) -> Iterator[Phrase]:
 
 
 def _matches(folded: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
-    for word, pattern, labels in _STATEMENTS:
+    for word, pattern, labels in (*_STATEMENTS, *LOANS, *AWARDS):
         if word in folded:
             yield from ((match, labels) for match in pattern.finditer(folded))
     if "质押" in folded:

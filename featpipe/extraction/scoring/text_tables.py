@@ -6,7 +6,7 @@
     1     控制电缆    5 米          162.50
     2     铠装电缆    260 米    101,920.00
 
-Lines of two cells, or of four, between strokes or tabs are the rows of a form, where most of the
+Lines of two cells, or of four, between strokes or tabs are the rows of a form, where many of the
 first, and of the third, are known labels: ``合同编号 | 2024-12``.
 
 A table has a row of headers, without digits, and rows below it of as many cells, at least three:
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     Row = list[tuple[int, int]]
 
 _LEAST_CELLS = 3
+#: Known labels that make a form, whatever else it has; else they are a third of its labels.
+_MANY_KNOWN = 4
 #: Characters of a header.
 _LONGEST_HEADER = 24
 _gap = re.compile(r"[^\S\n]*\t[^\S\n]*|[^\S\n]{2,}")
@@ -179,11 +181,12 @@ def _are_parted(text: str, row: Row) -> bool:
 def _forms(
     text: str, others: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int, list[Cell]]]:
-    """Tables of pairs of cells, most of the first of which are known labels, and few others."""
+    """Tables of pairs of cells, many of the first of which are known labels, and few others."""
     for pairs in _runs_of_pairs(text, others):
         labels, values = ([text[slice(*pair[side])] for pair in pairs] for side in (0, 1))
         n_known = sum(map(is_label, labels))
-        if 2 * n_known > len(pairs) and 4 * sum(map(is_label, values)) < len(pairs):
+        n_others = sum(map(is_label, values))
+        if (3 * n_known >= len(pairs) or n_known >= _MANY_KNOWN) and 4 * n_others < n_known:
             yield pairs[0][0][0], pairs[-1][-1][1], _cells_of(pairs)
 
 
