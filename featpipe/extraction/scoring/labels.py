@@ -17,7 +17,7 @@ from featpipe.extraction.scoring.bare_labels import find_bare_labels
 from featpipe.extraction.scoring.english_statements import find_named
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.scoring.phrases import find_phrases
-from featpipe.extraction.scoring.synonyms import OWN_NAMES, is_known, is_party
+from featpipe.extraction.scoring.synonyms import OWN_NAMES, in_brackets, is_known, is_party
 from featpipe.extraction.values.text import fold, fold_width
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def _starts(folded: str, label: _Label) -> Iterator[tuple[int, bool]]:
 def _is_header(folded: str, start: int) -> bool:
     """Whether a cell is a known label, all of it."""
     cell = _cell.match(folded, start)
-    return cell is not None and is_known("".join(cell[0].split()))
+    return cell is not None and is_known("".join(in_brackets.sub("", cell[0]).split()))
 
 
 def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) -> list[int]:

@@ -11,10 +11,13 @@ import re
 from featpipe.extraction.scoring.name_patterns import GAP
 from featpipe.extraction.scoring.statement_words import MONEY, Statement
 
-_SUM = rf"(?:总额|本金|金额)?(?:共计|合计|计|为)?(?:人民币)?(?:\([大小]写\)[^()\n\d]{{2,24}}\((?:小写)?:?)?(?P<amount>{MONEY})"
-_PERIOD = (
-    r"(?:\d{1,3}|[一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾]{1,3})(?:\(\d{1,3}\))?(?:个月|年|天|日)"
+#: The digits of 人民币(大写)贰仟万元(小写:20,000,000元).
+_SUM = (
+    r"(?:总额|本金|金额)?(?:共计|合计|计|为)?(?:(?:人民币)?\([大小]写\)[^()\n\d]{2,24}\((?:小写)?:?)?"
+    rf"(?P<amount>{MONEY})"
 )
+_NUMBER = r"(?:\d{1,3}|[一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾]{1,3})(?:\(\d{1,3}\))?"
+_PERIOD = rf"{_NUMBER}(?:年零?{_NUMBER}个月|个月|年|天|日)"
 
 LOANS = (
     Statement(
@@ -43,7 +46,7 @@ LOANS = (
     Statement(
         "用于",
         re.compile(
-            rf"(?:借款|贷款)(?:项下)?(?:资金)?(?:仅限|限|只能|专项|专门|仅|应当?|必须){{0,2}}用于{GAP}:?{GAP}(?P<use>[^,。;:\n]{{2,60}})"
+            rf"(?:借款|贷款)(?:项下)?(?:资金)?(?:仅限|限|只能|专项|专门|仅|应当?|必须){{0,2}}用于{GAP}:?{GAP}(?:[甲乙]方|借款人)?(?P<use>[^,。;:\n]{{2,60}})"
         ),
         {"use": "借款用途"},
     ),

@@ -173,9 +173,12 @@ def _table_of(text: str, rows: Sequence[Row]) -> Iterator[tuple[int, int, list[C
             return
 
 
-def _are_parted(text: str, row: Row) -> bool:
-    """Whether strokes or tabs part the cells, but no gaps."""
-    return all(_parting.search(text, one[1], other[0]) for one, other in pairwise(row))
+def _are_pairs(text: str, row: Row) -> bool:
+    """Whether strokes or tabs, but no gaps, part two cells, or known labels and their values."""
+    if len(row) % 2 or not all(_parting.search(text, a[1], b[0]) for a, b in pairwise(row)):
+        return False
+    known = [is_label(text[start:end]) for start, end in row]
+    return len(row) == 2 or (all(known[::2]) and not any(known[1::2]))
 
 
 def _forms(
@@ -194,7 +197,7 @@ def _runs_of_pairs(text: str, others: Sequence[tuple[int, int]]) -> Iterator[lis
     """Lines of two, four ... cells that follow each other, as pairs of cells."""
     pairs: list[Row] = []
     for row in rows_of_cells(text):
-        if len(row) % 2 == 0 and _are_parted(text, row) and not _touches(row, others):
+        if _are_pairs(text, row) and not _touches(row, others):
             pairs += [row[at : at + 2] for at in range(0, len(row), 2)]
         elif pairs:
             yield pairs
