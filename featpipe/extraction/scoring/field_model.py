@@ -190,7 +190,9 @@ class FieldModel:
             return []
         if self.kind not in AMOUNTS:
             return chosen
-        return settle_totals(chosen, scored.groups, scored.probabilities)
+        return settle_totals(
+            chosen, scored.groups, scored.probabilities, may_split=self.gives_several
+        )
 
     def probabilities(
         self, scored: Scored, chosen: Sequence[int], expected: ExpectedNumber | None = None

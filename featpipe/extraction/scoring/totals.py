@@ -5,7 +5,10 @@
 them ends a list. Where it stands and how likely the amounts are decides, and where that is unclear
 all stay.
 
-Guarantee: no value is added, and no document loses all of its values.
+A total that is reported alone gives way to its parts, by the same odds, in fields of which documents
+have several values.
+
+Guarantee: but for such parts no value is added, and no document loses all of its values.
 """
 
 from __future__ import annotations
@@ -93,6 +96,8 @@ def settle_totals(
     chosen: Sequence[int],
     groups: Sequence[Group],
     probabilities: Floats,
+    *,
+    may_split: bool = False,
 ) -> list[int]:
     """Those of the values that are reported: a total, or the parts of it.
 
@@ -100,10 +105,16 @@ def settle_totals(
         chosen: numbers of the values that are likely enough.
         groups: the values of the document, likeliest first.
         probabilities: (n_groups,) of each by itself.
+        may_split: whether the parts of a total may be reported that is reported alone.
 
     """
     likely = groups[: min(int(np.count_nonzero(probabilities >= _LEAST)), _MOST)]
     kept, settled, unclear = list(chosen), set[int](), set[int]()
+    if may_split and len(kept) == 1 and (own := _next_total(likely, settled, {*kept})):
+        of_parts = log_odds(probabilities[list(own.parts)].mean())
+        of_parts += _BEHIND if own.is_behind else _ELSEWHERE
+        if of_parts > log_odds(probabilities[own.total]):
+            return sorted(own.parts)
     # One value alone stays, whatever it is.
     while len(kept) > 1 and (own := _next_total(likely, settled, {*kept} - unclear)):
         n_given = len({*own.parts} & {*kept})
