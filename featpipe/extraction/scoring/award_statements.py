@@ -21,7 +21,9 @@ AWARDS = (
     ),
     Statement(
         "采购人",
-        re.compile(rf"(?:经|由|报|向)采购人(?P<buyer>{ORGANISATION}){REMARK}(?:确认|同意|批准|审定)"),
+        re.compile(
+            rf"(?:经|由|报|向)采购人(?P<buyer>{ORGANISATION}){REMARK}(?:确认|同意|批准|审定)"
+        ),
         {"buyer": "采购人"},
     ),
     Statement(

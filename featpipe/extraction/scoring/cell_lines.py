@@ -79,7 +79,9 @@ def _touches(lines: Sequence[Line], others: Sequence[tuple[int, int]]) -> bool:
     return any(start < lines[-1][1] and lines[0][0] < end for start, end in others)
 
 
-def _tables_in(words: Sequence[str], lines: Sequence[Line]) -> Iterator[tuple[int, int, list[Cell]]]:
+def _tables_in(
+    words: Sequence[str], lines: Sequence[Line]
+) -> Iterator[tuple[int, int, list[Cell]]]:
     known = [is_label(one) or _counts.fullmatch(fold_width(one)) is not None for one in words]
     heads = [may_be_header(one) for one in words]
     top = 0
@@ -91,10 +93,14 @@ def _tables_in(words: Sequence[str], lines: Sequence[Line]) -> Iterator[tuple[in
             is_headed = n_known >= _LEAST_KNOWN and 2 * n_known >= n and n_rows > 0
             if is_headed and _are_rows(words[top + n :], known[top + n :], n):
                 cells = lines[top : top + n * (n_rows + 1)]
-                yield cells[0][0], cells[-1][1], [
-                    (number // n, number % n, start, end, 1, 1)
-                    for number, (start, end) in enumerate(cells)
-                ]
+                yield (
+                    cells[0][0],
+                    cells[-1][1],
+                    [
+                        (number // n, number % n, start, end, 1, 1)
+                        for number, (start, end) in enumerate(cells)
+                    ],
+                )
                 return
         top += 1
 

@@ -76,7 +76,7 @@ def _is_of_party(features: PageFeatures, found: Candidates, party: str) -> Bools
     every = np.arange(len(features.tokens))
     if is_in_block(features, every, party).any():
         return is_in_block(features, found.first, party)
-    return features.tokens.party[found.first] == 0
+    return np.asarray(features.tokens.party[found.first] == 0)
 
 
 def places_of_own(

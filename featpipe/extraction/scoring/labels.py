@@ -115,7 +115,9 @@ _states_name = re.compile(r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?
 _prefix = re.compile(rf"{_CURRENCY}(?={_NUMERAL})")
 #: Of a sum, whether the tax is in it: 月工资为税前人民币15,000元.
 _taxed = re.compile(rf"(?:税[前后]|不?含税){GAP}(?=(?:{_CURRENCY})?{_NUMERAL})")
-_item = re.compile(rf"(?:{GAP}\([^()\n]{{1,20}}\))?{GAP}、{GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})")
+_item = re.compile(
+    rf"(?:{GAP}\([^()\n]{{1,20}}\))?{GAP}、{GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})"
+)
 #: Of people, in English lists.
 _of_persons = re.compile(
     r"(?:personnel|staff|people|persons|members|individuals|attendees|participants|directors|witnesses|arbitrators"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
+from featpipe.extraction.scoring.name_patterns import GAP, ORGANISATION, PERSON
+
+if TYPE_CHECKING:
+    import re
 
 
 class Phrase(NamedTuple):

@@ -181,9 +181,7 @@ def _are_pairs(text: str, row: Row) -> bool:
     return len(row) == 2 or (all(known[::2]) and not any(known[1::2]))
 
 
-def _forms(
-    text: str, others: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, int, list[Cell]]]:
+def _forms(text: str, others: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, list[Cell]]]:
     """Tables of pairs of cells, many of the first of which are known labels, and few others."""
     for pairs in _runs_of_pairs(text, others):
         labels, values = ([text[slice(*pair[side])] for pair in pairs] for side in (0, 1))

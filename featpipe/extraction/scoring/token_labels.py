@@ -32,6 +32,8 @@ _QUALIFIER_TOKENS = 32
 #: Tokens before a colon that are searched for a gap.
 _GAP_TOKENS = 16
 _COLON, _COMMA, _NEWLINE, _TAB, _OPENING, _CLOSING = map(ord, ":,\n\t()")
+#: The number of a clause before a label.
+_numbered = re.compile(r"^\.?\d{1,2}(?:\.\d{1,2})*\.?(?=[^\W\d])(?![年月日号個个a-z])")
 _MARKS = np.sort(points_of("。;!?\n\t:,"))
 
 
@@ -173,8 +175,8 @@ def _words(
 
 
 def _after_marks(words: str) -> str:
-    """The words after the last comma, bracket or quote, and a number: 甲方 of 致甲方 and 1.2甲方."""
-    label = re.sub(r".*[,、\]()》\"]|^\.?\d{1,2}(?:\.\d{1,2})*\.?(?=[^\W\d])(?![年月日号個个a-z])", "", words)
+    """The label itself: 甲方 of 致甲方 and of 1.2甲方, and what is behind a comma or a bracket."""
+    label = _numbered.sub("", re.sub(r".*[,、\]()》\"]", "", words))
     addressed = label.removeprefix("致")
     return addressed if is_party(addressed) else label
 

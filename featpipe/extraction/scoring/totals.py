@@ -5,8 +5,8 @@
 them ends a list. Where it stands and how likely the amounts are decides, and where that is unclear
 all stay.
 
-A total that is reported alone gives way to its parts, by the same odds, in fields of which documents
-have several values.
+A total that is reported alone gives way to its parts, by the same odds, in fields of which
+documents have several values.
 
 Guarantee: but for such parts no value is added, and no document loses all of its values.
 """
