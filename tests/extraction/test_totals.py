@@ -92,6 +92,14 @@ def settled(
     return settle_totals(chosen, groups_of(*keys, places=places), np.array(p))
 
 
+def test_a_total_given_alone_gives_way_to_its_parts_where_there_may_be_several() -> None:
+    groups = groups_of("300.5", "100.25", "200.25", places=(2, 0, 1))
+    likely, unlikely = np.array([0.7, 0.3, 0.3]), np.array([0.9, 0.05, 0.03])
+    assert settle_totals([0], groups, likely, may_split=True) == [1, 2]
+    assert settle_totals([0], groups, likely) == [0]
+    assert settle_totals([0], groups, unlikely, may_split=True) == [0]
+
+
 def test_the_total_behind_its_parts_goes_and_the_one_before_them_stays() -> None:
     keys, p = ("300.5", "100.25", "200.25"), (0.8, 0.4, 0.3)
     behind, before, among = (2, 0, 1), (0, 1, 2), (1, 0, 2)

@@ -709,3 +709,26 @@ def test_the_number_of_a_row_is_no_part_of_the_amount_behind_it(text: str, keys:
 def test_what_a_document_calls_a_party_is_no_part_of_its_name(text: str) -> None:
     assert read_value(text, "organisation").key == "华宇(北京)科技有限公司"
     assert "有限合伙" in read_value("华宇投资（有限合伙）", "organisation").key
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("自2024年3月1日起至2027年2月28日止", "2024年3月1日起至2027年2月28日"),
+        ("2023-07-18 至 2024-07-17", "2023-07-18 至 2024-07-17"),
+        ("January 1, 2024 to December 31, 2026", "January 1, 2024 to December 31, 2026"),
+        ("自2024年3月1日零时起至2025年2月28日二十四时止", "2024年3月1日零时起至2025年2月28日"),
+        ("2024年3月1日00:00起至2025年2月28日24:00止", "2024年3月1日00:00起至2025年2月28日"),
+    ],
+)
+def test_a_period_runs_between_two_dates(text: str, found: str) -> None:
+    places = [(one.start, one.end) for one in find_values(fold_width(text), "period")]
+    assert [text[start:end] for start, end in places] == [found]
+    # Equal by meaning, whatever is written around the dates.
+    assert read_value(text, "period").means(read_value(found, "period"))
+    assert read_value(text, "period").key.count("..") == 1
+
+
+@pytest.mark.parametrize("text", ["2024年3月1日、2024年5月1日", "2024年3月1日签订，至2024年5月1日"])
+def test_two_dates_that_nothing_joins_are_no_period(text: str) -> None:
+    assert not list(find_values(fold_width(text), "period"))

@@ -15,7 +15,8 @@ AWARDS = (
     Statement(
         "中标",
         re.compile(
-            rf"(?:确定|确认|由|推荐)(?P<winner>{ORGANISATION}){REMARK}(?:(?:联合体)?为)?(?:第一)?(?:中标|成交)(?!候选)"
+            rf"(?:确定|确认|由|推荐)(?P<winner>{ORGANISATION}){REMARK}(?:[、和及与]{ORGANISATION}{REMARK}){{0,9}}"
+            rf"(?:(?:联合体)?为)?(?:第一)?(?:中标|成交)(?!候选)"
         ),
         {"winner": "中标人"},
     ),

@@ -1,7 +1,8 @@
 """Headers of table cells: the words that say what stands in each of them, and with which party.
 
 The first row heads the rows below it. A table of two columns holds labels and values, and so does a
-form in which every other column has labels: ``甲方 | X公司 | 乙方 | Y公司``. Where parties head the
+form in which every other column has labels: ``甲方 | X公司 | 乙方 | Y公司``, or one whose rows are
+numbered. Two labels above two columns of values head them. Where parties head the
 columns of labelled rows, or span rows at the left, the label of a cell is the other one; where
 ordinals head the columns, ``第一笔 | 第二笔``, it is that of the row. A cell that has a label and
 its value is no header.
@@ -140,7 +141,9 @@ class _Grid:
         columns = self.columns[1:] if of_rows else self.columns
         if self._is_numbered(columns):
             yield from self._pairs(columns[1:], of_rows)
-        elif not self._has_parties() and (len(columns) == 2 or self._is_form(columns)):
+        elif not (self._has_parties() or self._has_two_heads(columns)) and (
+            len(columns) == 2 or self._is_form(columns)
+        ):
             yield from self._pairs(columns, of_rows)
         else:
             yield from self._by_first_row()
@@ -149,6 +152,15 @@ class _Grid:
         """Whether each column is one party's: 甲方（盖章） | 乙方（盖章）."""
         heads = [own for cell, own in self.cells if cell[0] == self.first_row]
         return len(heads) > 1 and all(map(party_in, heads))
+
+    def _has_two_heads(self, columns: Sequence[int]) -> bool:
+        """Whether the first row of two columns has labels, and no row below one at its left."""
+        if len(columns) != 2 or self.cells[-1][0][0] == self.first_row:
+            return False
+        known = [(cell[0] == self.first_row, cell[1], _is_label(own)) for cell, own in self.cells]
+        heads = [is_label for is_first, _, is_label in known if is_first]
+        below = [is_label for is_first, at, is_label in known if not is_first and at == columns[0]]
+        return len(heads) == 2 and all(heads) and not any(below)
 
     def _parties_of_rows(self) -> dict[int, str]:
         """Row -> the party at its left, where one spans several rows."""
