@@ -4,6 +4,7 @@ Made and checked by ``make_performance_table.py``, of results in ``data/benchmar
 
     scripts/eval_extraction.py --json values.json --part held-out --entities --samples 5 20
                                --sets fddc_hetong fewfc_base sroie cuad freezes
+    scripts/eval_institutions.py --json institutions.json
     scripts/eval_ner.py --json entities.json
     scripts/eval_retrieval.py --json retrieval.json
     scripts/eval_similarity.py --json similarity.json
@@ -29,6 +30,9 @@ class Wording:
     sets: tuple[str, ...]
     """Names of :data:`VALUE_SETS`, in their order."""
     samples: str
+    institution_heads: tuple[str, ...]
+    institutions: tuple[str, ...]
+    """What :data:`INSTITUTIONS` are, in their order."""
     entity_heads: tuple[str, ...]
     entity_sets: tuple[str, ...]
     meaning_heads: tuple[str, ...]
@@ -38,6 +42,8 @@ class Wording:
 
 VALUE_SETS = ("fddc", "fewfc", "sroie", "cuad", "freezes")
 VALUE_SAMPLES = (5, 20)
+#: How a field is known, by keys of ``eval_institutions``.
+INSTITUTIONS = ("names", "other_k3", "other_k5", "same_k3", "same_k5")
 ENTITY_SETS = ("msra", "cluener", "resume")
 #: Evaluation and key.
 MEANINGS = (
@@ -58,6 +64,14 @@ ENGLISH = Wording(
         "English contracts", "freezes and pledges of shares",
     ),
     samples="{name}, {k} samples",
+    institution_heads=(
+        "what is known of a field", "F1 (95 %)", "right of those at .9 and more", "their share",
+        "calibration error",
+    ),
+    institutions=(
+        "its name alone", "3 samples of other institutions", "5 samples of other institutions",
+        "3 samples, any institution", "5 samples, any institution",
+    ),
     entity_heads=(
         "texts", "F1", "right of those at .9 and more", "their share", "calibration error",
     ),
@@ -74,6 +88,13 @@ CHINESE = Wording(
     heads=("文档", "F1（95 %）", "概率 .9 及以上者的正确率", "其占比", "校准误差", "记录的 F1"),
     sets=("合同公告", "句子中的事件", "英文收据", "英文合同", "股份冻结与质押公告"),
     samples="{name}，{k} 个样本",
+    institution_heads=(
+        "对字段已知的内容", "F1（95 %）", "概率 .9 及以上者的正确率", "其占比", "校准误差",
+    ),
+    institutions=(
+        "仅有名称", "其他机构的 3 个样本", "其他机构的 5 个样本",
+        "任意机构的 3 个样本", "任意机构的 5 个样本",
+    ),
     entity_heads=("文本", "F1", "概率 .9 及以上者的正确率", "其占比", "校准误差"),
     entity_sets=("新闻（MSRA）", "短新闻（CLUENER）", "履历（resume）"),
     meaning_heads=("内容", "得分"),
@@ -89,6 +110,10 @@ def quality_tables(kept: Mapping[str, Mapping], wording: Wording) -> list[str]:
     figures = {name: result["figures"] for name, result in kept.items()}
     return [
         _written(wording.heads, _value_rows(figures.get("eval_extraction", {}), wording)),
+        _written(
+            wording.institution_heads,
+            _institution_rows(figures.get("eval_institutions", {}), wording),
+        ),
         _written(wording.entity_heads, _entity_rows(figures.get("eval_ner", {}), wording)),
         _written(wording.meaning_heads, _meaning_rows(figures, wording)),
     ]
@@ -107,6 +132,20 @@ def _value_rows(figures: Figures, wording: Wording) -> Iterator[tuple[str, ...]]
                 f"{_short(figures[f'{key}_f1'])} ({low}-{high})",
                 *(_short(figures.get(f"{key}_{measure}")) for measure in measures),
             )
+
+
+def _institution_rows(figures: Figures, wording: Wording) -> Iterator[tuple[str, ...]]:
+    for name, words in zip(INSTITUTIONS, wording.institutions, strict=True):
+        key = f"all_{name}"
+        if f"{key}_f1" not in figures:
+            continue
+        low, high = _short(figures[f"{key}_low"]), _short(figures[f"{key}_high"])
+        measures = ("p90_precision", "p90_share", "ece")
+        yield (
+            words,
+            f"{_short(figures[f'{key}_f1'])} ({low}-{high})",
+            *(_short(figures.get(f"{key}_{measure}")) for measure in measures),
+        )
 
 
 def _entity_rows(figures: Figures, wording: Wording) -> Iterator[tuple[str, ...]]:

@@ -84,37 +84,38 @@ def _tables_in(
 ) -> Iterator[tuple[int, int, list[Cell]]]:
     known = [is_label(one) or _counts.fullmatch(fold_width(one)) is not None for one in words]
     heads = [may_be_header(one) for one in words]
-    top = 0
-    while top + 2 * _LEAST_COLUMNS <= len(words):
-        n_headers = next((n for n in range(top, len(words)) if not heads[n]), len(words)) - top
-        for n in range(_LEAST_COLUMNS, min(n_headers, _MOST_COLUMNS) + 1):
-            n_known = sum(known[top : top + n])
-            n_rows = (len(words) - top) // n - 1
+    # At each line, the next one that is a known label.
+    label_at = [len(words)] * (len(words) + 1)
+    for number in range(len(words) - 1, -1, -1):
+        label_at[number] = number if known[number] else label_at[number + 1]
+    for top in range(len(words) - 2 * _LEAST_COLUMNS + 1):
+        end = min(top + _MOST_COLUMNS, len(words))
+        n_headers = next((n for n in range(top, end) if not heads[n]), end) - top
+        for n in range(_LEAST_COLUMNS, n_headers + 1):
+            n_known, below = sum(known[top : top + n]), top + n
+            n_rows = (len(words) - below) // n
             is_headed = n_known >= _LEAST_KNOWN and 2 * n_known >= n and n_rows > 0
-            if is_headed and _are_rows(words[top + n :], known[top + n :], n):
-                cells = lines[top : top + n * (n_rows + 1)]
-                yield (
-                    cells[0][0],
-                    cells[-1][1],
-                    [
-                        (number // n, number % n, start, end, 1, 1)
-                        for number, (start, end) in enumerate(cells)
-                    ],
-                )
+            is_whole = n_rows > 1 or len(words) == below + n
+            has_labels = label_at[below] < below + n * n_rows
+            if is_headed and is_whole and not has_labels and _are_rows(words[below:], n):
+                cells = lines[top : below + n * n_rows]
+                places = [
+                    (number // n, number % n, start, end, 1, 1)
+                    for number, (start, end) in enumerate(cells)
+                ]
+                yield cells[0][0], cells[-1][1], places
                 return
-        top += 1
 
 
-def _are_rows(words: Sequence[str], known: Sequence[bool], n: int) -> bool:
-    """Whether lines below n headers make rows of as many cells."""
+def _are_rows(words: Sequence[str], n: int) -> bool:
+    """Whether lines make rows of n cells: some columns of numbers, the others without."""
     n_rows = len(words) // n
-    if any(known[: n * n_rows]) or (n_rows == 1 and len(words) > n):
-        return False
-    have = [
-        {_is_number(fold_width(words[row * n + column])) for row in range(n_rows)}
+    have = [_is_number(fold_width(cell)) for cell in words[:n]]
+    return any(have) and all(
+        _is_number(fold_width(words[row * n + column])) == have[column]
+        for row in range(1, n_rows)
         for column in range(n)
-    ]
-    return {True} in have and all(len(one) == 1 for one in have)
+    )
 
 
 def _is_number(cell: str) -> bool:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _LEAST_CELLS = 3
 #: Known labels that make a form, whatever else it has; else they are a third of its labels.
 _MANY_KNOWN = 4
+#: Rows that the headers of a table are looked for in.
+_MOST_ABOVE = 20
 #: Characters of a header.
 _LONGEST_HEADER = 24
 _gap = re.compile(r"[^\S\n]*\t[^\S\n]*|[^\S\n]{2,}")
@@ -167,7 +169,7 @@ def _touches(row: Row, others: Sequence[tuple[int, int]]) -> bool:
 def _table_of(text: str, rows: Sequence[Row]) -> Iterator[tuple[int, int, list[Cell]]]:
     """The table of some lines of as many cells, from its first row of headers on."""
     words = [[text[start:end] for start, end in row] for row in rows]
-    for top, heads in enumerate(words[:-1]):
+    for top, heads in enumerate(words[:-1][:_MOST_ABOVE]):
         if all(map(may_be_header, heads)) and _are_headed(heads, words[top + 1 :]):
             yield rows[top][0][0], rows[-1][-1][1], _cells_of(rows[top:])
             return
