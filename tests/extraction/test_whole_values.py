@@ -414,3 +414,11 @@ def test_a_value_that_was_selected_has_the_meaning_of_its_place() -> None:
         features_of(text), ["12月31日"], "date", [(first, first + 6)], is_selected=True
     )
     assert sample.spans == ((first, first + 6), (second, second + 11))
+
+
+def test_codes_with_a_word_before_them_are_codes_in_any_order() -> None:
+    values = ["临2022-045", "2024-012", "2024-013", "2024-014", "2024-015", "2024-016", "2024-017"]
+    features = features_of("".join(f"公告编号：{value}\n" for value in values))
+    for first in range(len(values)):
+        turned = values[first:] + values[:first]
+        assert infer_type([(features, value) for value in turned]) == "id"

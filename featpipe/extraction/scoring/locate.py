@@ -173,11 +173,14 @@ def _are_codes(texts: Sequence[str]) -> bool:
 
 def _are_ranges(texts: Sequence[str]) -> bool:
     """Whether all go from a low number to a higher one: 3-5, but not 2023-066 or 0571-83051234."""
-    pairs = [text.rstrip("号").split("-") for text in texts]
-    return all(
-        len(pair) == 2 and int(pair[0]) < int(pair[1]) and not any(map(_zero.match, pair))
-        for pair in pairs
-    )
+    return all(map(_is_range, texts))
+
+
+def _is_range(text: str) -> bool:
+    pair = text.rstrip("号").split("-")
+    if len(pair) != 2 or not all(part.isdecimal() for part in pair):
+        return False
+    return int(pair[0]) < int(pair[1]) and not any(map(_zero.match, pair))
 
 
 def _has_type(features: PageFeatures, value: str, kind: FieldType) -> bool:
