@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.candidates import AMOUNTS, CELL, LABELLED, SHAPED, Boundaries
+from featpipe.extraction.scoring.candidates import (
+    AMOUNTS,
+    CELL,
+    LABELLED,
+    SHAPE,
+    SHAPED,
+    Boundaries,
+)
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.confidence import confidences_of, untaught_confidences_of
 from featpipe.extraction.scoring.field_names import RELATED
@@ -351,10 +358,14 @@ def _score(
 
 
 def _are_parts(model: FieldModel, found: Candidates) -> Bools:
-    """Whether each (n,) begins where a label's value, or a cell, does, and ends elsewhere."""
-    is_whole = (found.origin & (LABELLED | CELL)) > 0
+    """Whether each (n,) is no whole value, though it begins behind a name of the field.
+
+    Names begin where a label's value, or a cell, does, and end elsewhere; what has no shape of the
+    type is none of its values.
+    """
+    is_whole = (found.origin & (SHAPE | LABELLED | CELL)) > 0
     if model.kind in SHAPED:
-        return np.zeros(len(found), bool)
+        return np.asarray(~is_whole)
     return ~is_whole & is_in(found.first, distinct(found.first[is_whole]))
 
 
