@@ -59,7 +59,8 @@ def test_every_name_of_a_list_stands_surety() -> None:
     ("label", "name", "is_same"),
     [
         ("供应商名称", "供应商", True), ("供应商地址", "供应商", False),
-        ("采购代理编号", "采购代理", False), ("甲方(盖章)", "甲方", True), ("甲方代表", "甲方", False),
+        ("采购代理编号", "采购代理", False), ("甲方(盖章)", "甲方", True),
+        ("甲方代表", "甲方", False),
         ("签订日期", "日期", True),
     ],
 )  # fmt: skip
