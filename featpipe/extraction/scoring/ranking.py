@@ -145,7 +145,8 @@ def parallel_columns(
 
     Of the n that are likely enough for one of several; values come likeliest first.
     """
-    n = int(np.count_nonzero(probabilities >= LEAST_OWN))
+    # A name may put a value before others that are likelier by themselves.
+    n = int(np.flatnonzero(probabilities >= LEAST_OWN).max(initial=-1)) + 1
     if n < 2:
         return np.zeros((n, n, len(PARALLEL)))
     tokens = features.tokens
