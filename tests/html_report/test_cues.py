@@ -18,7 +18,7 @@ from featpipe.html_report.links import link_to
         ("docs/a.txt", "三万元", Cue("合同金额", "behind")),
         ("docs/a.txt", "买卖合同", Cue("")),
         ("docs/a.txt", "乙方", Cue("甲方与", "behind")),
-        ("docs/table.html", "五万元", Cue("甲公司", "column")),  # a table of two columns has labels
+        ("docs/table.html", "五万元", Cue("金额", "column")),  # two labels head two columns
         ("docs/table.html", "中标公告", Cue("")),
     ],
 )
