@@ -58,6 +58,11 @@ _in_header = re.compile(
     r"|[-/.]\d{1,2}(?:[-/.]\d{1,2})?)?(?![\d,.])|'000s?(?!\d)"
 )
 #: First cells of rows of sums, in folded text.
+#: Lines that may be such rows, of any width of letters: few are parted into cells.
+_line_of_sums = re.compile(
+    r"^[^\S\n]*[|│┃]?[^\S\n]*(?:[合总小共]|sub|grand|total|sum|[\uff21-\uff5a])[^\n]*",
+    re.MULTILINE | re.IGNORECASE,
+)
 _row_of_sums = re.compile(
     r"(?:(?:合|总|小|共)\s*计|(?:sub|grand\s)?total|sum)\s*(?:\([^()]*\))?\s*:?\s*"
 )
@@ -149,10 +154,11 @@ def _row(text: str, start: int, words: str) -> Row:
 
 def rows_of_sums(text: str) -> Iterator[tuple[int, int]]:
     """Character spans of rows of several cells, the first of which is 合计, 小计, Total ..."""
-    for row in rows_of_cells(text):
-        start, end = row[0]
-        if len(row) > 1 and _row_of_sums.fullmatch(fold_width(text[start:end])):
-            yield start, row[-1][1]
+    for line in _line_of_sums.finditer(text):
+        for row in rows_of_cells(line[0]):
+            start, end = (line.start() + edge for edge in row[0])
+            if len(row) > 1 and _row_of_sums.fullmatch(fold_width(text[start:end])):
+                yield start, line.start() + row[-1][1]
 
 
 def _cells(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
