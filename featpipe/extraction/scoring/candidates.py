@@ -217,11 +217,10 @@ class Boundaries:
         """Other names of the thing that the document has as labels."""
         known = {*features.tokens.label_text.values()}
         # English ones need no colon: a wide gap may be behind them.
-        text = features.compact.text
         found = [
             name
             for name in synonyms_of(tuple(self.names))
-            if (folded := fold(name)) in known or (name.isascii() and folded in text)
+            if (folded := fold(name)) in known or (name.isascii() and features.mentions(folded))
         ]
         return found + heads_of(self.names, known)
 

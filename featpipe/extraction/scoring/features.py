@@ -93,6 +93,7 @@ class PageFeatures:
         self._found: dict[FieldType, list[Found]] = {}
         self._value_at: dict[FieldType, dict[tuple[int, int], Value]] = {}
         self._repeats: dict[str, Repeats] = {}
+        self._mentions: dict[str, bool] = {}
         self._no_amounts: dict[FieldType, NoAmounts] = {}
 
     @cached_property
@@ -304,6 +305,13 @@ class PageFeatures:
         if kind not in self._value_at:
             self._value_at[kind] = {(f.start, f.end): f.value for f in self.find(kind)}
         return self._value_at[kind].get((start, end)) or read_value(self.page.text[start:end], kind)
+
+    def mentions(self, folded: str) -> bool:
+        """Whether a name is in the compact text; several fields ask for the same synonyms."""
+        known = self._mentions.get(folded)
+        if known is None:
+            known = self._mentions[folded] = folded in self.compact.text
+        return known
 
     def repeats(self, folded: str) -> Repeats:
         """How often a compact text is written, whether ever between marks, whether always in more.

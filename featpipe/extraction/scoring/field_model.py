@@ -44,7 +44,7 @@ from featpipe.extraction.scoring.similarity import (
 )
 from featpipe.extraction.scoring.synonyms import is_known
 from featpipe.extraction.scoring.totals import settle_totals
-from featpipe.store.sorted_values import distinct, is_in
+from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -347,7 +347,7 @@ def _score(
     best = np.array([group.candidate for group in groups])
     order, confidences = _rank(
         model, values, measured[best], p, features.is_headed[found.first[best]],
-        _are_parts(model, found)[best],
+        _are_parts(model, found, best),
     )  # fmt: skip
     best, ranked = best[order], tuple(groups[number] for number in order)
     p, values, measured = p[order], values[order], measured[best]
@@ -361,16 +361,18 @@ def _score(
     )  # fmt: skip
 
 
-def _are_parts(model: FieldModel, found: Candidates) -> Bools:
-    """Whether each (n,) is no whole value, though it begins behind a name of the field.
+def _are_parts(model: FieldModel, found: Candidates, chosen: Ints) -> Bools:
+    """Whether some (n,) are no whole values, though they begin behind a name of the field.
 
     Names begin where a label's value, or a cell, does, and end elsewhere; what has no shape of the
     type is none of its values.
     """
     is_whole = (found.origin & (SHAPE | LABELLED | CELL)) > 0
     if model.kind in SHAPED:
-        return np.asarray(~is_whole)
-    return ~is_whole & is_in(found.first, distinct(found.first[is_whole]))
+        return np.asarray(~is_whole[chosen])
+    begins = np.zeros(int(found.first.max(initial=0)) + 1, bool)
+    begins[found.first[is_whole]] = True
+    return np.asarray(begins[found.first[chosen]] & ~is_whole[chosen])
 
 
 def _rank(

@@ -120,7 +120,7 @@ def _with_synonyms(features: PageFeatures, found: Candidates, names: Sequence[st
     related = [
         name
         for name in synonyms_of(tuple(names))
-        if fold(name) in features.compact.text or fold(name) in known
+        if (own_name := fold(name)) in known or features.mentions(own_name)
     ]
     related += heads_of(names, known)
     if not related:
