@@ -499,21 +499,26 @@ def figures_of(
     yield f"{key}_low", interval(whole.documents)[0]
     yield f"{key}_high", interval(whole.documents)[1]
     yield from ((f"{key}_perfect_{what}", f1) for what, f1 in whole.oracles().items())
-    if whole.judged:
-        gap = calibration_error(whole.judged)
-        yield f"{key}_ece", gap
-        yield f"{key}_calibration_error", gap
-    sure = precision_above(whole.judged, 0.9)
-    if sure is not None:
-        yield f"{key}_p90_precision", sure
-        n_sure = sum(p >= 0.9 for p, _ in whole.judged)
-        yield f"{key}_p90_share", n_sure / len(whole.judged)
+    for what, figure in sureness_of(whole.judged):
+        yield f"{key}_{what}", figure
+        if what == "ece":
+            yield f"{key}_calibration_error", figure
     records = Grouping()
     for grouping in groupings:
         records.add(grouping)
     if records.n_gold:
         yield f"{key}_records_f1", records.f1
         yield f"{key}_grouping_f1", records.grouping_f1
+
+
+def sureness_of(judged: Sequence[tuple[float, bool]]) -> Iterator[tuple[str, float]]:
+    """Calibration error of judged values, and of those at .9 and more the precision and share."""
+    if judged:
+        yield "ece", calibration_error(judged)
+    sure = precision_above(judged, 0.9)
+    if sure is not None:
+        yield "p90_precision", sure
+        yield "p90_share", sum(p >= 0.9 for p, _ in judged) / len(judged)
 
 
 def add_up(draws: Sequence[Piece]) -> tuple[Tally, list[float]]:

@@ -21,12 +21,11 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from eval_extraction import Pages, Tally, evaluate, interval, precision_above
+from eval_extraction import Pages, Tally, evaluate, interval, sureness_of
 from eval_without_samples import counts_of, find_values
 from extraction_sets import Task
 from harness import ROOT, finish, make_parser
 
-from featpipe.extraction.evaluation import calibration_error
 from featpipe.extraction.scoring.pretrained import shipped_fields
 
 if TYPE_CHECKING:
@@ -132,12 +131,7 @@ def _figures_of(key: str, tally: Tally) -> Iterator[tuple[str, float]]:
     yield f"{key}_f1", tally.f1
     low, high = interval(tally.documents)
     yield from ((f"{key}_low", low), (f"{key}_high", high))
-    if tally.judged:
-        yield f"{key}_ece", calibration_error(tally.judged)
-        yield f"{key}_p90_share", sum(p >= 0.9 for p, _ in tally.judged) / len(tally.judged)
-        sure = precision_above(tally.judged, 0.9)
-        if sure is not None:
-            yield f"{key}_p90_precision", sure
+    yield from ((f"{key}_{what}", figure) for what, figure in sureness_of(tally.judged))
 
 
 if __name__ == "__main__":

@@ -44,6 +44,8 @@ VALUE_SETS = ("fddc", "fewfc", "sroie", "cuad", "freezes")
 VALUE_SAMPLES = (5, 20)
 #: How a field is known, by keys of ``eval_institutions``.
 INSTITUTIONS = ("names", "other_k3", "other_k5", "same_k3", "same_k5")
+#: How far probabilities are to be trusted.
+_SURENESS = ("p90_precision", "p90_share", "ece")
 ENTITY_SETS = ("msra", "cluener", "resume")
 #: Evaluation and key.
 MEANINGS = (
@@ -125,12 +127,9 @@ def _value_rows(figures: Figures, wording: Wording) -> Iterator[tuple[str, ...]]
             key = f"{name}_k{k}"
             if f"{key}_f1" not in figures:
                 continue
-            low, high = _short(figures[f"{key}_low"]), _short(figures[f"{key}_high"])
-            measures = ("p90_precision", "p90_share", "ece", "records_f1")
             yield (
                 wording.samples.format(name=words, k=k),
-                f"{_short(figures[f'{key}_f1'])} ({low}-{high})",
-                *(_short(figures.get(f"{key}_{measure}")) for measure in measures),
+                *_measured(figures, key, (*_SURENESS, "records_f1")),
             )
 
 
@@ -139,18 +138,19 @@ def _institution_rows(figures: Figures, wording: Wording) -> Iterator[tuple[str,
         key = f"all_{name}"
         if f"{key}_f1" not in figures:
             continue
-        low, high = _short(figures[f"{key}_low"]), _short(figures[f"{key}_high"])
-        measures = ("p90_precision", "p90_share", "ece")
-        yield (
-            words,
-            f"{_short(figures[f'{key}_f1'])} ({low}-{high})",
-            *(_short(figures.get(f"{key}_{measure}")) for measure in measures),
-        )
+        yield words, *_measured(figures, key, _SURENESS)
+
+
+def _measured(figures: Figures, key: str, measures: tuple[str, ...]) -> Iterator[str]:
+    """F1 with its interval, and further measures."""
+    f1, low, high = (_short(figures[f"{key}_{what}"]) for what in ("f1", "low", "high"))
+    yield f"{f1} ({low}-{high})"
+    yield from (_short(figures.get(f"{key}_{measure}")) for measure in measures)
 
 
 def _entity_rows(figures: Figures, wording: Wording) -> Iterator[tuple[str, ...]]:
     for name, words in zip(ENTITY_SETS, wording.entity_sets, strict=True):
-        measures = ("f1", "p90_precision", "p90_share", "ece")
+        measures = ("f1", *_SURENESS)
         yield words, *(_short(figures.get(f"{name}_{measure}")) for measure in measures)
 
 

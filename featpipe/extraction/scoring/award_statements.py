@@ -1,7 +1,6 @@
-"""Statements of notices of awards: who asked for tenders, who judged them, and who won.
+"""Statements of notices of awards: who asked for tenders, and who won.
 
-``经采购人 *某大学* 确认``, ``评标委员会由 *张三*、*李四* 五人组成``, ``由 *X公司* 中标``,
-``受 *某医院* 委托``.
+``经采购人 *某大学* 确认``, ``受 *某医院* 委托``, ``由 *X公司* 中标``.
 """
 
 from __future__ import annotations

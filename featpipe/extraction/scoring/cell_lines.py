@@ -23,7 +23,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.scoring.text_tables import is_label, may_be_header
+from featpipe.extraction.scoring.text_tables import (
+    cells_of,
+    is_label,
+    lines_of,
+    may_be_header,
+    touches,
+)
 from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:
@@ -56,18 +62,14 @@ def tables_of_lines(
 
     """
     for lines in _runs(text):
-        if len(lines) >= 2 * _LEAST_COLUMNS and not _touches(lines, others):
+        if len(lines) >= 2 * _LEAST_COLUMNS and not touches(lines, others):
             yield from _tables_in([text[a:b] for a, b in lines], lines)
 
 
 def _runs(text: str) -> Iterator[list[Line]]:
     """Lines that may be cells, without blanks at their edges, as far as they follow each other."""
     run: list[Line] = []
-    start = 0
-    for line in (*text.splitlines(keepends=True), "\n"):
-        words = line.strip()
-        begin = start + len(line) - len(line.lstrip())
-        start += len(line)
+    for begin, words in lines_of(text):
         if words and len(words) <= _LONGEST_CELL and not _no_cell.search(words):
             run.append((begin, begin + len(words)))
         elif run:
@@ -75,13 +77,7 @@ def _runs(text: str) -> Iterator[list[Line]]:
             run = []
 
 
-def _touches(lines: Sequence[Line], others: Sequence[tuple[int, int]]) -> bool:
-    return any(start < lines[-1][1] and lines[0][0] < end for start, end in others)
-
-
-def _tables_in(
-    words: Sequence[str], lines: Sequence[Line]
-) -> Iterator[tuple[int, int, list[Cell]]]:
+def _tables_in(words: Sequence[str], lines: list[Line]) -> Iterator[tuple[int, int, list[Cell]]]:
     known = [is_label(one) or _counts.fullmatch(fold_width(one)) is not None for one in words]
     heads = [may_be_header(one) for one in words]
     # At each line, the next one that is a known label.
@@ -99,11 +95,8 @@ def _tables_in(
             has_labels = label_at[below] < below + n * n_rows
             if is_headed and is_whole and not has_labels and _are_rows(words[below:], n):
                 cells = lines[top : below + n * n_rows]
-                places = [
-                    (number // n, number % n, start, end, 1, 1)
-                    for number, (start, end) in enumerate(cells)
-                ]
-                yield cells[0][0], cells[-1][1], places
+                rows = [cells[at : at + n] for at in range(0, len(cells), n)]
+                yield cells[0][0], cells[-1][1], cells_of(rows)
                 return
 
 

@@ -73,10 +73,10 @@ def name_columns(features: PageFeatures, found: Candidates, names: Sequence[str]
 
 def _is_of_party(features: PageFeatures, found: Candidates, party: str) -> Bools:
     """Whether each (n,) is in the party's block; in none, where the document has none of it."""
-    every = np.arange(len(features.tokens))
-    if is_in_block(features, every, party).any():
-        return is_in_block(features, found.first, party)
-    return np.asarray(features.tokens.party[found.first] == 0)
+    inside = is_in_block(features, np.arange(len(features.tokens)), party)
+    if not inside.any():
+        inside = features.tokens.party == 0
+    return np.asarray(inside[found.first])
 
 
 def places_of_own(

@@ -234,9 +234,7 @@ _SELF = frozenset(["公司", "本公司", "上市公司", "发行人"])
 _NAMES = frozenset(["name", "pledgee", "client", "other", "surety", "debtor", "winner", "buyer"])
 #: Of them, those that may be the first of a list.
 _LISTED = frozenset(["surety", "winner"])
-_further = re.compile(
-    rf"(?:{GAP}\([^()\n]{{1,60}}\))?{GAP}[、和及与]{GAP}(?P<name>{ORGANISATION}|{PERSON})"
-)
+_further = re.compile(rf"(?:{GAP}\([^()\n]{{1,60}}\))?{GAP}[、和及与]{GAP}(?P<name>{NAME})")
 #: What a share is of that no sum of pledges is meant by.
 _OF_ONE = frozenset(["占总股本比例", "占所持股份比例"])
 _owned = re.compile(rf"{OWNED}[^。;\n]{{0,120}}?质押")

@@ -19,7 +19,7 @@ from featpipe.extraction.scoring.flat_tables import amounts_of_lines
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.synonyms import in_brackets, is_known, is_party
 from featpipe.extraction.scoring.text_tables import may_be_header, text_tables
-from featpipe.extraction.values.text import fold_width
+from featpipe.extraction.values.text import fold_page, fold_width
 from featpipe.extraction.values.values import find_values
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...
     inside = [(start, end) for start, end, _ in every]
     spans += [
         LabelledSpan(one.start, one.end, one.label)
-        for one in amounts_of_lines(fold_width(text))
+        for one in amounts_of_lines(fold_page(text))
         if not any(start <= one.start < end for start, end in inside)
     ]
     return tuple(sorted(spans, key=lambda span: span.start))

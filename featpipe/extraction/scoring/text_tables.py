@@ -79,14 +79,14 @@ def text_tables(
 
     """
     parted = list(_parted_tables(text)) if STROKE.search(text) else []
-    parted = [table for table in parted if not _touches([table[:2]], others)]
+    parted = [table for table in parted if not touches([table[:2]], others)]
     yield from parted
     forms = list(_forms(text, [*others, *(table[:2] for table in parted)]))
     yield from forms
     known = {cell[2] for _, _, cells in (*parted, *forms) for cell in cells}
     rows: list[Row] = []
     for row in rows_of_cells(text):
-        is_known = row[0][0] in known or _touches(row, others)
+        is_known = row[0][0] in known or touches(row, others)
         if rows and (len(row) != len(rows[0]) or is_known):
             yield from _table_of(text, rows)
             rows = []
@@ -97,15 +97,19 @@ def text_tables(
 
 def rows_of_cells(text: str) -> Iterator[Row]:
     """Character spans of the cells of each line that is not empty."""
-    start = 0
-    for line in text.splitlines(keepends=True):
-        words = line.strip()
+    for begin, words in lines_of(text):
         if words and not _border.fullmatch(words):
-            begin = start + len(line) - len(line.lstrip())
             if not STROKE.search(words):
                 yield list(_cells(text, begin, begin + len(words)))
             elif row := _row(text, begin, words):
                 yield row
+
+
+def lines_of(text: str) -> Iterator[tuple[int, str]]:
+    """Each line without blanks at its edges, and where that begins; an empty one ends the text."""
+    start = 0
+    for line in (*text.splitlines(keepends=True), "\n"):
+        yield start + len(line) - len(line.lstrip()), line.strip()
         start += len(line)
 
 
@@ -113,25 +117,23 @@ def _parted_tables(text: str) -> Iterator[tuple[int, int, list[Cell]]]:
     """Tables between strokes, with a line of dashes below their headers."""
     rows: list[Row] = []
     is_parted = False
-    start = 0
-    for line in (*text.splitlines(keepends=True), "\n"):
-        words = line.strip()
-        begin = start + len(line) - len(line.lstrip())
+    for begin, words in lines_of(text):
         is_border = _border.fullmatch(words) is not None
         is_row = is_border or STROKE.search(words) is not None
         if is_border:
             is_parted = is_parted or len(rows) == 1
         elif is_row:
             row = _row(text, begin, words)
-            rows = [*(rows if is_parted else []), *([row] if row else [])]
+            rows = rows if is_parted else []
+            rows += [row] if row else []
         if not is_row:
             if is_parted and len(rows) > 1:
-                yield rows[0][0][0], rows[-1][-1][1], _cells_of(rows)
+                yield rows[0][0][0], rows[-1][-1][1], cells_of(rows)
             rows, is_parted = [], False
-        start += len(line)
 
 
-def _cells_of(rows: Sequence[Row]) -> list[Cell]:
+def cells_of(rows: Sequence[Row]) -> list[Cell]:
+    """Cells of rows of spans, none of which goes over several rows or columns."""
     return [
         (number, column, start, end, 1, 1)
         for number, row in enumerate(rows)
@@ -168,7 +170,8 @@ def _cells(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _touches(row: Row, others: Sequence[tuple[int, int]]) -> bool:
+def touches(row: Row, others: Sequence[tuple[int, int]]) -> bool:
+    """Whether spans in order have a place in common with any of some others."""
     return any(start < row[-1][1] and row[0][0] < end for start, end in others)
 
 
@@ -177,7 +180,7 @@ def _table_of(text: str, rows: Sequence[Row]) -> Iterator[tuple[int, int, list[C
     words = [[text[start:end] for start, end in row] for row in rows]
     for top, heads in enumerate(words[:-1][:_MOST_ABOVE]):
         if all(map(may_be_header, heads)) and _are_headed(heads, words[top + 1 :]):
-            yield rows[top][0][0], rows[-1][-1][1], _cells_of(rows[top:])
+            yield rows[top][0][0], rows[-1][-1][1], cells_of(rows[top:])
             return
 
 
@@ -196,14 +199,14 @@ def _forms(text: str, others: Sequence[tuple[int, int]]) -> Iterator[tuple[int, 
         n_known = sum(map(is_label, labels))
         n_others = sum(map(is_label, values))
         if (3 * n_known >= len(pairs) or n_known >= _MANY_KNOWN) and 4 * n_others < n_known:
-            yield pairs[0][0][0], pairs[-1][-1][1], _cells_of(pairs)
+            yield pairs[0][0][0], pairs[-1][-1][1], cells_of(pairs)
 
 
 def _runs_of_pairs(text: str, others: Sequence[tuple[int, int]]) -> Iterator[list[Row]]:
     """Lines of two, four ... cells that follow each other, as pairs of cells."""
     pairs: list[Row] = []
     for row in rows_of_cells(text):
-        if _are_pairs(text, row) and not _touches(row, others):
+        if _are_pairs(text, row) and not touches(row, others):
             pairs += [row[at : at + 2] for at in range(0, len(row), 2)]
         elif pairs:
             yield pairs

@@ -110,17 +110,14 @@ def settle_totals(
     """
     likely = groups[: min(int(np.count_nonzero(probabilities >= _LEAST)), _MOST)]
     kept, settled, unclear = list(chosen), set[int](), set[int]()
-    if may_split and len(kept) == 1 and (own := _next_total(likely, settled, {*kept})):
-        of_parts = log_odds(probabilities[list(own.parts)].mean())
-        of_parts += _BEHIND if own.is_behind else _ELSEWHERE
-        if of_parts > log_odds(probabilities[own.total]):
-            return sorted(own.parts)
+    if may_split and len(kept) == 1:
+        alone = _next_total(likely, settled, {*kept})
+        if alone is not None and _are_listed(alone, probabilities):
+            return sorted(alone.parts)
     # One value alone stays, whatever it is.
     while len(kept) > 1 and (own := _next_total(likely, settled, {*kept} - unclear)):
         n_given = len({*own.parts} & {*kept})
-        of_parts = log_odds(probabilities[list(own.parts)].mean())
-        of_parts += _BEHIND if own.is_behind else _ELSEWHERE
-        is_list = bool(of_parts > log_odds(probabilities[own.total]))
+        is_list = _are_listed(own, probabilities)
         if is_list and n_given >= _LEAST_LISTED:
             settled.add(own.total)
             kept = [n for n in kept if n != own.total]
@@ -130,6 +127,13 @@ def settle_totals(
         else:
             unclear.add(own.total)
     return kept
+
+
+def _are_listed(own: Total, probabilities: Floats) -> bool:
+    """Whether the parts are likelier values than their total, by where it stands."""
+    of_parts = log_odds(probabilities[list(own.parts)].mean())
+    of_parts += _BEHIND if own.is_behind else _ELSEWHERE
+    return bool(of_parts > log_odds(probabilities[own.total]))
 
 
 def _next_total(
