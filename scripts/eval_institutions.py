@@ -8,9 +8,9 @@ The documents are ours: ``data/institutions`` holds fifteen kinds (loans, leases
 penalties, sales of land ...) of fourteen documents, by four institutions of different wording and
 layout each, invented by people who had not seen the code. Samples are drawn from two institutions,
 and the other two measured (``other``), or from all and the rest measured (``same``); ``names`` are
-fields without any samples. What was found of the first five of ``LOOKED_AT`` was looked at while
-layouts and labels were written down; the others were only measured, and the names of their fields
-were known.
+fields without any samples. What was found of the five kinds of ``LOOKED_AT`` was looked at while
+layouts and labels were written down, and the weights of confidence were learnt from them, too; the
+others were only measured, and the names of their fields were known.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from featpipe.extraction.scoring.pretrained import shipped_fields
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
 FOLDER = ROOT / "data" / "institutions"
 LOOKED_AT = (
@@ -92,11 +92,22 @@ def tasks_of(
 ) -> Iterator[tuple[str, Task]]:
     """Samples of two institutions with the documents of the others, and of all with the rest."""
     chance = random.Random(draw)  # noqa: S311  # a draw, no secret
-    chosen = set(chance.sample(sorted({row["institution"] for row in rows}), 2))
-    pool = [row for row in rows if row["institution"] in chosen]
-    yield "other", Task(name, pool, [row for row in rows if row["institution"] not in chosen])
+    yield "other", task_of(name, rows, chance.sample(institutions_of(rows), 2))
     samples = chance.sample(rows, n_samples)
     yield "same", Task(name, samples, [row for row in rows if row not in samples])
+
+
+def institutions_of(rows: Sequence[dict]) -> list[str]:
+    """The institutions that documents are of."""
+    return sorted({row["institution"] for row in rows})
+
+
+def task_of(name: str, rows: Sequence[dict], chosen: Collection[str]) -> Task:
+    """Samples of some institutions with the documents of the others."""
+    parts: tuple[list[dict], list[dict]] = ([], [])
+    for row in rows:
+        parts[row["institution"] not in chosen].append(row)
+    return Task(name, *parts)
 
 
 def _added(tallies: Iterable[Tally]) -> Tally:

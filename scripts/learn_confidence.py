@@ -3,18 +3,21 @@
 ::
 
     python scripts/learn_confidence.py --data ../shared/data [--sets SET ...] [--keep FILE]
+    python scripts/learn_confidence.py --sets institutions --pretrained shipped [--keep FILE]
     python scripts/learn_confidence.py --merge FILE ...
 
 For each set, number of samples and draw, fields are fitted on samples of the set's part for
 development and values are found in its other documents, as `eval_extraction.py` does: those to
 test on, and as many of those that samples are drawn from. The likeliest value of each document
-counts, reported or not, since confidence decides it; of the others those that are reported. Once
-with the entities of the built-in model, once without; the part held out is not read. Pretrained
-fields have seen the part for development: with them, each half of it (``--part dev-a``) is measured
-with fields pretrained on the other, and merged with the whole measured without any. A logistic
-regression on the terms of `featpipe.extraction.scoring.confidence` is fitted to which of them are
-right; every set and number of samples has the same weight. The last lines are the weights to write
-there.
+counts, reported or not, since confidence decides it: how likely the others are tells their place
+beside it. Once with the entities of the built-in model, once without; the part held out is not
+read. Pretrained fields have seen the part for development: with them, each half of it (``--part
+dev-a``) is measured with fields pretrained on the other, and merged with the whole measured without
+any. The fifth set is ours: documents of other institutions (``eval_institutions.py``), of the kinds
+that were looked at, with the fields that the package ships, which none of them has taught. A
+logistic regression on the terms of `featpipe.extraction.scoring.confidence` is fitted to which of
+them are right; every set and number of samples has the same weight. The last lines are the weights
+to write there.
 
 Figures of a set or template left out are of weights learnt from the others: what a new template may
 expect. Beside each term stands their log loss without it, by which the terms were chosen; a term is
@@ -26,17 +29,17 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import asdict, dataclass
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from eval_extraction import Pages, fit_all, precision_above, read_pretrained, template_of
+from eval_institutions import LOOKED_AT, institutions_of, read_kind, task_of
 from extraction_sets import DEV_PARTS, LEARNT_SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
-from featpipe.extraction.joint_choice import Relations, choose_values
 from featpipe.extraction.scoring.confidence import TERMS, columns_of, terms_of
 from featpipe.extraction.scoring.field_model import score_fields
 from featpipe.extraction.scoring.logistic import Logistic, fit_logistic, sigmoid
@@ -54,6 +57,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+INSTITUTIONS = "institutions"
+#: The set whose documents are long.
+LONG = "cuad"
 #: Numbers of samples, and how much each counts.
 SAMPLE_COUNTS = {1: 0.25, 3: 0.5, 5: 1.0, 10: 0.7, 20: 1.0}
 #: Draws of other samples than those of the evaluation.
@@ -90,41 +96,52 @@ def report(
     names = sorted({name for row in task.test for name in row["fields"]})
     template = template_of(task, names, samples)
     models = fit_all(template, samples, pages, pretrained)
-    relations = Relations.of(template)
     for row in [*task.test, *others]:
         scored = score_fields(list(models.values()), pages[row["doc_id"]])
-        found = dict(zip(models, zip(models.values(), scored, strict=True), strict=True))
-        chosen = choose_values(found, relations)
-        for name, (model, own) in found.items():
-            numbers = sorted({*range(len(own.groups[:1])), *chosen[name].numbers})
-            yield from judged(model, own, numbers, row["fields"].get(name, []))
+        for (name, model), own in zip(models.items(), scored, strict=True):
+            if own.groups and not model.is_untaught:
+                yield judged(model, own, row["fields"].get(name, []))
 
 
-def judged(
-    model: FieldModel, scored: Scored, numbers: Sequence[int], given: Sequence[str]
-) -> Iterator[tuple[list[float], bool]]:
-    """The columns of some values of one field of one document, and whether each is right."""
-    gold = [read_value(value, model.kind) for value in given]
-    columns = columns_of(model.values, scored.rows, scored.measured, scored.probabilities)
-    for number in numbers:
-        value = scored.groups[number].value
-        yield columns[number].round(4).tolist(), any(one.means(value) for one in gold)
+def judged(model: FieldModel, scored: Scored, stated: Sequence[str]) -> tuple[list[float], bool]:
+    """The columns of the likeliest value of one field of one document, and whether it is right."""
+    columns = columns_of(
+        model, scored.rows, scored.measured, scored.probabilities, scored.fills_cell
+    )
+    value = scored.groups[0].value
+    is_right = any(read_value(one, model.kind).means(value) for one in stated)
+    return columns[0].round(4).tolist(), is_right
+
+
+def tasks_in(options: argparse.Namespace, name: str) -> list[Task]:
+    """The templates of a set; of other institutions one for any two that samples are of."""
+    if name != INSTITUTIONS:
+        n_test = 12 if name == LONG else options.documents
+        return read_set(options.data, name, n_test, options.part)
+    return [
+        task_of(kind, rows, chosen)
+        for kind in LOOKED_AT
+        for rows in [read_kind(kind)]
+        for chosen in combinations(institutions_of(rows), 2)
+    ]
 
 
 def measure(options: argparse.Namespace) -> Iterator[Judged]:
     """Every template, number of samples and draw, without entities and with them."""
-    pretrained = read_pretrained(options.pretrained)
+    is_shipped = options.pretrained == "shipped"
+    pretrained = read_pretrained(None if is_shipped else options.pretrained)
     for name in options.sets:
-        is_long = name == "cuad"
-        tasks = read_set(options.data, name, 12 if is_long else options.documents, options.part)
-        for entities in (False, True) if not is_long else (False,):
+        tasks = tasks_in(options, name)
+        for entities in (False, True) if name != LONG else (False,):
             pages = Pages(None, None, with_entities=entities)
             for k, draw in product(options.samples, range(options.draws)):
-                if is_long and draw and k != SHORT_DRAWS:
+                if name == LONG and draw and k != SHORT_DRAWS:
                     continue
                 for task in tasks:
+                    if len(task.pool) < k:
+                        continue
                     pairs = list(report(task, k, draw, pages, pretrained))
-                    columns, right = ([pair[side] for pair in pairs] for side in (0, 1))
+                    columns, right = map(list, zip(*pairs, strict=True)) if pairs else ([], [])
                     yield Judged(name, task.name, k, draw, entities, columns, right)
 
 
@@ -211,12 +228,16 @@ def print_terms(table: Table, terms: Floats, learnt: Logistic) -> None:
 def main() -> None:
     """Read the options, collect or merge, learn, print."""
     parser = make_parser(__doc__)
-    parser.add_argument("--sets", nargs="+", choices=LEARNT_SETS, default=LEARNT_SETS)
+    parser.add_argument(
+        "--sets", nargs="+", choices=(*LEARNT_SETS, INSTITUTIONS), default=LEARNT_SETS
+    )
     parser.add_argument("--samples", nargs="+", type=int, default=tuple(SAMPLE_COUNTS))
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--documents", type=int, default=60)
     parser.add_argument("--part", choices=DEV_PARTS, default="dev")
-    parser.add_argument("--pretrained", default="none", help="none, or a file of pretrained fields")
+    parser.add_argument(
+        "--pretrained", default="none", help="none, shipped, or a file of pretrained fields"
+    )
     parser.add_argument("--keep", type=Path, help="add a line for every piece to this file")
     parser.add_argument("--merge", nargs="+", type=Path, help="kept pieces; nothing is collected")
     options = parser.parse_args()

@@ -73,11 +73,14 @@ def test_a_document_without_values_has_no_confidence_to_tell() -> None:
 def test_columns_are_those_of_the_value_and_of_its_best_mention() -> None:
     model = fitted()
     scored = model.score(page_of("海峡港务", 870))
-    columns = columns_of(model.values, scored.rows, scored.measured, scored.probabilities)
+    given = scored.rows, scored.measured, scored.probabilities, scored.fills_cell
+    columns = columns_of(model, *given)
     found = dict(zip(COLUMNS, columns.T, strict=True))
     assert found["early"] == pytest.approx(scored.measured[:, MEASURED.index("early")])
     assert found["share"] == pytest.approx(scored.rows[:, VALUE_COLUMNS.index("share")])
     assert (found["missing"] == model.values.evidence.missing).all()
+    assert (found["percent"] == 0).all()
+    assert (found["fills cell"] == scored.fills_cell).all()
     share = scored.probabilities / model.values.ceiling
     assert found["score"] == pytest.approx(np.clip(np.log(share / (1 - share)), -8, 8))
 
@@ -101,11 +104,10 @@ def test_evidence_counts_the_samples() -> None:
 def test_what_the_samples_show_moves_confidence_and_not_the_order() -> None:
     model = fitted()
     scored = model.score(page_of("海峡港务", 870))
-    rarely = replace(model.values, evidence=replace(model.values.evidence, missing=1.0))
-    often, seldom = (
-        confidences_of(values, scored.rows, scored.measured, scored.probabilities)
-        for values in (model.values, rarely)
-    )
+    evidence = replace(model.values.evidence, missing=1.0)
+    rarely = replace(model, values=replace(model.values, evidence=evidence))
+    given = scored.rows, scored.measured, scored.probabilities, scored.fills_cell
+    often, seldom = (confidences_of(one, *given) for one in (model, rarely))
     assert seldom[0] < often[0]
 
 

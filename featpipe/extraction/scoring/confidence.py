@@ -39,8 +39,10 @@ from featpipe.extraction.scoring.ranking import VALUE_COLUMNS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.scoring.ranking import ValueModel
 
+    Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
 
 
@@ -48,44 +50,63 @@ if TYPE_CHECKING:
 _MOST_SCORE = 8.0
 _EVIDENCE = tuple(field.name for field in fields(Evidence))
 #: Measured columns of a value's best mention.
-_MENTION = ("early", "last line like")
+_MENTION = ("early", "place like", "both sides like")
 _OF_MENTION = [MEASURED.index(name) for name in _MENTION]
-COLUMNS = ("one", "score", *_EVIDENCE, *VALUE_COLUMNS, *_MENTION)
+#: Whether a field's values are percentages, and whether it began with pretrained weights.
+_FIELD = ("percent", "pretrained")
+COLUMNS = ("one", "score", "fills cell", *_FIELD, *_EVIDENCE, *VALUE_COLUMNS, *_MENTION)
+_OWN = ("one", *_FIELD, *_EVIDENCE)
+_OF_FIELD, _OF_VALUES, _OF_MENTIONS = (
+    [COLUMNS.index(name) for name in names] for names in (_OWN, VALUE_COLUMNS, _MENTION)
+)
+_SCORE, _FILLS_CELL = COLUMNS.index("score"), COLUMNS.index("fills cell")
 
 
-def columns_of(values: ValueModel, rows: Floats, measured: Floats, probabilities: Floats) -> Floats:
+def columns_of(
+    model: FieldModel, rows: Floats, measured: Floats, probabilities: Floats, fills_cell: Bools
+) -> Floats:
     """Columns (n_values, len(COLUMNS)) that terms are products of, of values in their order.
 
     Args:
-        values: of the field.
+        model: of the field.
         rows: value columns (n_values, len(VALUE_COLUMNS)).
         measured: columns (n_values, len(MEASURED)) of the best mention of each.
         probabilities: (n_values,) by the field's own curve, never growing.
+        fills_cell: (n_values,) whether the best mention is all of a cell below a header.
 
     """
+    values = model.values
     share = np.clip(probabilities / values.ceiling, 1e-9, 1.0 - 1e-9)
-    score = np.clip(np.log(share / (1.0 - share)), -_MOST_SCORE, _MOST_SCORE)
-    columns = np.empty((len(score), len(COLUMNS)))
-    columns[:, 0], columns[:, 1] = 1.0, score
-    at = 2 + len(_EVIDENCE)
-    columns[:, 2:at] = [getattr(values.evidence, name) for name in _EVIDENCE]
-    columns[:, at : at + len(VALUE_COLUMNS)] = rows
-    columns[:, at + len(VALUE_COLUMNS) :] = measured[:, _OF_MENTION]
+    columns = np.empty((len(share), len(COLUMNS)))
+    columns[:, _OF_FIELD] = (
+        1.0,
+        model.kind == "percent",
+        model.is_pretrained,
+        *(getattr(values.evidence, name) for name in _EVIDENCE),
+    )
+    columns[:, _SCORE] = np.clip(np.log(share / (1.0 - share)), -_MOST_SCORE, _MOST_SCORE)
+    columns[:, _FILLS_CELL] = fills_cell
+    columns[:, _OF_VALUES] = rows
+    columns[:, _OF_MENTIONS] = measured[:, _OF_MENTION]
     return columns
 
 
 #: Two columns each, and the weight of their product; ``BIAS`` is the sum without any.
 TERMS: tuple[tuple[str, str, float], ...] = (
-    ("one", "score", 0.0898),
-    ("one", "mention", 0.4153),
-    ("one", "share", 2.2881),
-    ("one", "second mention", 0.2743),
-    ("one", "missing", -0.2369),
-    ("accuracy", "early", -0.2101),
-    ("few", "rejected", -7.8688),
-    ("few", "last line like", 0.5694),
+    ("one", "score", 0.1108),
+    ("one", "mention", 0.4026),
+    ("one", "share", 2.8833),
+    ("one", "missing", -0.2597),
+    ("one", "fills cell", 1.2072),
+    ("one", "pretrained", -0.3394),
+    ("accuracy", "early", -0.2994),
+    ("accuracy", "place like", 0.4043),
+    ("few", "place like", 0.7859),
+    ("few", "both sides like", -1.4463),
+    ("few", "percent", -1.7957),
+    ("few", "rejected", -4.5776),
 )
-BIAS = -1.3386
+BIAS = -1.9185
 
 #: Log odds from which they grow more slowly, and how much. Of the surer values of a set that the
 #: weights were not learnt on, fewer were right than was said. Of pairs of .3 to 1.5 and .68 to .8
@@ -103,10 +124,10 @@ def terms_of(columns: Floats) -> Floats:
 
 
 def confidences_of(
-    values: ValueModel, rows: Floats, measured: Floats, probabilities: Floats
+    model: FieldModel, rows: Floats, measured: Floats, probabilities: Floats, fills_cell: Bools
 ) -> Floats:
     """Confidence (n_values,) of a field's values; arguments as for :func:`columns_of`."""
-    columns = columns_of(values, rows, measured, probabilities)
+    columns = columns_of(model, rows, measured, probabilities, fills_cell)
     logits = np.einsum("nt,t->n", terms_of(columns), _WEIGHTS) + BIAS
     logits = np.minimum(logits, _SURE + _BEYOND_SURE * (logits - _SURE))
     return np.asarray(np.minimum.accumulate(sigmoid(logits)))
@@ -137,7 +158,7 @@ def untaught_columns_of(rows: Floats, measured: Floats) -> Floats:
 
 
 def untaught_confidences_of(values: ValueModel, rows: Floats, measured: Floats) -> Floats:
-    """Confidence (n_values,) where names alone tell; arguments as for :func:`columns_of`."""
+    """Confidence (n_values,) where names alone tell: see :func:`columns_of`."""
     columns = untaught_columns_of(rows, measured)
     logits = np.einsum("nt,t->n", columns, _UNTAUGHT_WEIGHTS) + UNTAUGHT_BIAS
     logits += _MISSING * values.evidence.missing

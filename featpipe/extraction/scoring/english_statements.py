@@ -38,6 +38,11 @@ _BORDER = (
     )
 )
 _GIVEN = rf"(?:[a-z]{{2,12}}{_S}){{0,3}}?(?:{_BORDER}{_S})?"
+#: A person's name behind a title, which sentences in small letters are known by.
+_PERSON = (
+    rf"(?:dr|mrs?|ms|miss|prof(?:essor)?)\.?{_S}[a-z][a-z'-]*(?:\.?{_S}[a-z][a-z'-]+){{1,2}}?"
+    rf"(?=\s{{0,4}}[,.;(]|{_S}(?:and|to|as|for|or|who|shall|will)\b)"
+)
 #: Laws that are of no place.
 _A_LAW = (
     r"(?!(?:applicable|such|the|that|this|any|no|mandatory|local|federal|state|case|common|which)\b)"
@@ -133,6 +138,14 @@ _TOLD = (
         rate="interestrate",
     ),
     _told(
+        "interest",
+        rf"\b(?:not{_S}paid|unpaid|overdue|late|outstanding|arrears)\b{_LATER}{{0,80}}?\b(?:bears?|accrues?|attracts?|carry|carries"
+        rf"|incurs?|pay){_S}(?:late{_S})?interest{_S}(?:(?:on{_S}[a-z\s]{{2,30}}?{_S})?at{_S}(?:(?:the|a){_S})?(?:rate{_S}of{_S})?)"
+        rf"(?P<rate>{PERCENT}(?:{_S}(?:per|an?|each){_S}(?:annum|year|month|week|day))?"
+        rf"(?:{_S}(?:above|over){_S}[a-z][a-z&\s]{{2,60}}?(?=\s{{0,4}}[,.;(]|\Z|{_S}(?:from|until|on)\b))?)",
+        rate="latepaymentinterest",
+    ),
+    _told(
         "principal",
         rf"\bprincipal{_S}(?:amount|sum|balance)(?:{_S}of{_S}up{_S}to|{_S}of){_S}"
         + SPELLED_MONEY.replace("value", "sum"),
@@ -184,7 +197,7 @@ _TOLD = (
     ),
     _told(
         "continu",
-        rf"\b(?:commenc[a-z]{{1,4}}|begins?|starts?)\b{_LATER}{{0,60}}?\bcontinu(?:es?|ing){_S}for{_S}"
+        rf"\b(?:commenc[a-z]{{1,4}}|begins?|starts?|takes?{_S}effect)\b{_LATER}{{0,60}}?\bcontinu(?:es?|ing){_S}for{_S}"
         rf"(?:an?{_S}(?:initial{_S})?(?:period|term){_S}of{_S})?(?P<term>{PERIOD})",
         term="term",
     ),
@@ -275,6 +288,20 @@ _TOLD = (
         rf"(?:(?:periods?|terms?){_S}of{_S}(?P<time>{PERIOD})|(?P<short>{PERIOD})){_S}?(?:{_S}(?:periods?|terms?))?",
         time="renewalperiod",
         short="renewalperiod",
+    ),
+    _told(
+        "assign",
+        rf"\bassigns?{_S}(?:to{_S}the{_S}(?:project|services|work){_S})?(?P<first>{_PERSON})"
+        rf"(?:,{_S}(?P<second>{_PERSON}))?(?:,?{_S}and{_S}(?P<last>{_PERSON}))?",
+        first="keypersonnel",
+        second="keypersonnel",
+        last="keypersonnel",
+    ),
+    _told(
+        "known",
+        rf"\b(?:project|programme|program|works){_S}(?:(?:to{_S}be|is|are){_S})?known{_S}as{_S}(?:the{_S})?(?P<name>[^.;()\n\"]{{3,80}}?)"
+        rf"(?=\s{{0,4}}[,.;(\n]|\Z)",
+        name="projectname",
     ),
     _told(
         "place",

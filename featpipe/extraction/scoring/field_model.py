@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -289,6 +289,14 @@ class FieldModel:
         )
 
 
+class _Places(NamedTuple):
+    """How the best mention of each value (n,) stands; see :class:`Scored` and ``_are_parts``."""
+
+    is_headed: Bools
+    fills_cell: Bools
+    is_part: Bools
+
+
 def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[Scored]:
     """:meth:`FieldModel.score` of many fields, with the same bits.
 
@@ -345,18 +353,20 @@ def _score(
     values = value_rows(features, groups, model.boundaries.known, model.rejected)
     p = model.values.probabilities(values)
     best = np.array([group.candidate for group in groups])
-    order, confidences = _rank(
-        model, values, measured[best], p, features.is_headed[found.first[best]],
+    places = _Places(
+        features.is_headed[found.first[best]],
+        is_in(found.codes[best], features.cell_codes),
         _are_parts(model, found, best),
-    )  # fmt: skip
+    )
+    order, confidences = _rank(model, values, measured[best], p, places)
     best, ranked = best[order], tuple(groups[number] for number in order)
     p, values, measured = p[order], values[order], measured[best]
     has_further = model.may_be_many and model.first_of(p, confidences, measured, MOST_EXPECTED)
     return Scored(
         found, logits, ranked, p, values, hashed.at(best).matrix(), measured,
         parallel_columns(features, found, ranked, p if has_further else np.empty(0)), confidences,
-        features.is_headed[found.first[best]],
-        is_in(found.codes[best], features.cell_codes),
+        places.is_headed[order],
+        places.fills_cell[order],
         features.is_sum[found.first[best]],
     )  # fmt: skip
 
@@ -380,20 +390,20 @@ def _rank(
     rows: Floats,
     measured: Floats,
     probabilities: Floats,
-    is_headed: Bools,
-    is_part: Bools,
+    places: _Places,
 ) -> tuple[Ints, Floats]:
     """Numbers of all values, likeliest first, and their confidences in that order."""
     order = np.argsort(-probabilities, kind="stable")
+    is_headed, fills_cell, is_part = (own[order] for own in places)
     rows, measured, probabilities = rows[order], measured[order], probabilities[order]
     if model.is_untaught:
         return order, untaught_confidences_of(model.values, rows, measured)
-    confidences = confidences_of(model.values, rows, measured, probabilities)
+    confidences = confidences_of(model, rows, measured, probabilities, fills_cell)
     if not model.is_unshown:
         if not model.trusts_names:
             return order, confidences
         is_named = measured[:, _BEHIND_ALIAS] >= RELATED
-        is_named &= ~is_part[order]
+        is_named &= ~is_part
         by_name = is_named * untaught_confidences_of(model.values, rows, measured)
         confidences = np.maximum(confidences, np.minimum(by_name, _MOST_BY_NAME))
         again = np.argsort(-confidences, kind="stable")
@@ -401,14 +411,14 @@ def _rank(
     is_named = measured[:, _BEHIND_ALIAS] >= 1
     by_name = is_named * untaught_confidences_of(model.values, rows, measured)
     confidences = np.minimum.accumulate(np.maximum(confidences, by_name))
-    in_column = is_headed[order] & is_named
+    in_column = is_headed & is_named
     if not in_column.any():
         return order, confidences
     # The field's name heads a column: whatever pretraining tells, cells below other headers are
     # no likelier than those below it.
     by_header = untaught_confidences_of(model.values, rows[in_column], measured[in_column])
     confidences[in_column] = np.maximum(confidences[in_column], by_header)
-    in_other = is_headed[order] & ~is_named
+    in_other = is_headed & ~is_named
     confidences[in_other] = np.minimum(confidences[in_other], confidences[in_column].max())
     again = np.lexsort((in_other, -confidences))
     return order[again], confidences[again]
