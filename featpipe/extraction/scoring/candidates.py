@@ -30,7 +30,7 @@ from featpipe.extraction.scoring.labels import (
 from featpipe.extraction.scoring.party_details import labelled_in_blocks
 from featpipe.extraction.scoring.synonyms import heads_of, names_same, synonyms_of
 from featpipe.extraction.values.codes import covered_before
-from featpipe.extraction.values.text import fold
+from featpipe.extraction.values.text import fold, fold_width
 from featpipe.extraction.values.values import is_readable
 from featpipe.store.sorted_values import distinct, is_in
 
@@ -58,6 +58,10 @@ SHAPED: frozenset[str] = frozenset(
     ("money", "number", "percent", "date", "period", "phone", "email", "id")
 )
 
+#: Headers of columns of shares, and of rates.
+_of_shares = re.compile(r"[%率比占]|百分|股权|rate|percent|share|tax|vat|gst|interest|discount")
+#: Numbers of more than a hundred.
+_above_hundred = re.compile(r"(?:[\d,]+,\d{3}|\d{4,}|[2-9]\d\d|1(?:[1-9]\d|0[1-9]))(?:\.\d*)?")
 #: Those of amounts.
 AMOUNTS: frozenset[str] = frozenset(("money", "number", "percent"))
 
@@ -207,7 +211,11 @@ class Boundaries:
             labelled = _labelled(features, self._synonyms_in(features))
         if self.kind in SHAPED and self.kind != "id":
             # Without a unit, which a header or a label may have, nothing has the shape: 数量：500.
-            cells = [(cell.start, cell.end) for cell in page.headers]
+            cells = [
+                (cell.start, cell.end)
+                for cell in page.headers
+                if self.kind != "percent" or _of_shares.search(fold_width(cell.label + cell.unit))
+            ]
             parts.append((*tokens.spans(self._readable(features, cells)), CELL))
             labelled = self._readable(features, labelled)
         parts.append((*tokens.spans(labelled), LABELLED))
@@ -236,8 +244,13 @@ class Boundaries:
             (start, end)
             for start, end in spans
             if (start, end) in shapes
-            or (covered[start] == covered[end] and is_readable(text[start:end], self.kind))
+            or (covered[start] == covered[end] and self._reads(text[start:end]))
         ]
+
+    def _reads(self, text: str) -> bool:
+        """Whether the type makes a value of a cell; 410.00 without its sign is no share."""
+        is_share = self.kind == "percent"
+        return is_readable(text, self.kind) and not (is_share and _above_hundred.fullmatch(text))
 
     def _whole(self, features: PageFeatures, found: Candidates) -> Candidates:
         """Without words for "none", headers, parts of codes, boxes, several cells, and dates."""

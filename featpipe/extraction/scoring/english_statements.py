@@ -283,6 +283,11 @@ _TOLD = (
         day="effectivedate",
     ),
     _told(
+        "dated",
+        rf"(?:^|\n|\s{{2}})dated:?{_S}(?:this{_S}|the{_S})?(?P<day>{DATE})",
+        day="issuedate",
+    ),
+    _told(
         "renew",
         rf"\brenew{_LATER}{{0,80}}?\b(?:successive|additional|further|consecutive|another){_S}"
         rf"(?:(?:periods?|terms?){_S}of{_S}(?P<time>{PERIOD})|(?P<short>{PERIOD})){_S}?(?:{_S}(?:periods?|terms?))?",

@@ -11,7 +11,7 @@ _MONTH = rf"(?:{MONTH_NAMES})\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 DATE = (
     rf"(?:{_DAY}\s{{1,4}}(?:day\s{{1,4}}of\s{{1,4}})?{_MONTH},?\s{{1,4}}\d{{4}}"
-    rf"|{_MONTH}\s{{1,4}}{_DAY},?\s{{1,4}}\d{{4}}"
+    rf"|{_MONTH}\s{{1,4}}{_DAY},?\s{{1,4}}\d{{4}}|\d{{1,2}}-{_MONTH}-\d{{4}}"
     r"|\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}|\d{4}-\d{1,2}-\d{1,2})(?!\d)"
 )
 _SIZE = r"(?:\s{0,2}(?:million|billion|thousand|m|k|bn)(?![a-z]))?"

@@ -35,15 +35,21 @@ from featpipe.extraction.scoring.ranking import (
     parallel_columns,
     value_rows,
 )
-from featpipe.extraction.scoring.ruled_out import of_parties, of_roles, without_names
+from featpipe.extraction.scoring.ruled_out import (
+    of_parties,
+    of_roles,
+    with_letters,
+    without_names,
+)
 from featpipe.extraction.scoring.sentence_model import SentenceModel, SentenceScores
 from featpipe.extraction.scoring.similarity import (
     SampleMentions,
     SampleSentences,
     similarity_by_words,
 )
-from featpipe.extraction.scoring.synonyms import is_known
+from featpipe.extraction.scoring.synonyms import is_known, is_party, party_named
 from featpipe.extraction.scoring.totals import settle_totals
+from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
@@ -218,10 +224,8 @@ class FieldModel:
         if len(chosen) < 2 or max(chosen) >= n or self._column(scored, chosen[0]):
             return p
         first, *others = chosen
-        own = scored.probabilities
         further = further_probabilities(chosen, self.ranked(scored), expected)
-        if self.is_mostly_many:
-            further = np.maximum(further, own[others] * (own[others] >= LEAST_USUAL))
+        further = np.maximum(further, self._usual(scored)[others])
         most = float(further.max())
         if self.kind in AMOUNTS:
             # It may be a part of the total that was likeliest.
@@ -255,6 +259,21 @@ class FieldModel:
             evidence.few, evidence.several,
         )  # fmt: skip
 
+    def _usual(self, scored: Scored) -> Floats:
+        """Of the n likeliest values, how likely each is without a like place; 0 for unlikely ones.
+
+        That is where most documents have several. What is behind a label that is the field's name
+        is as likely as the label makes it.
+        """
+        n = len(scored.parallel) * self.is_mostly_many
+        p = scored.probabilities[:n]
+        if self.trusts_names:
+            named, labelled = scored.measured[:n, [_BEHIND_ALIAS, _FROM_LABEL]].T
+            p = np.where((named >= 1) & (labelled > 0), np.maximum(p, scored.confidences[:n]), p)
+        usual = np.zeros(len(scored.parallel))
+        usual[:n] = p * (p >= LEAST_USUAL)
+        return usual
+
     def _choose_further(
         self,
         scored: Scored,
@@ -284,7 +303,7 @@ class FieldModel:
             self.ranked(scored),
             is_apart,
             needs_list=not self.gives_several,
-            is_usual=self.is_mostly_many,
+            usual=self._usual(scored),
             expected=expected,
         )
 
@@ -317,6 +336,9 @@ def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[S
 def _plausible(model: FieldModel, features: PageFeatures, found: Candidates) -> Candidates:
     """Those that a value of the field may be; samples keep the others, which show what is none."""
     found = without_names(found, features, model.kind)
+    is_party_name = any(is_party(fold(name)) or party_named(name) for name in model.aliases)
+    if is_party_name or model.kind in {"organisation", "person"}:
+        found = with_letters(found, features)
     found = of_parties(found, features, model.boundaries.parties)
     return of_roles(found, features, model.boundaries.roles)
 

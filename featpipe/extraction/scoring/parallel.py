@@ -267,7 +267,7 @@ def choose_further(
     able: Bools,
     *,
     needs_list: bool = False,
-    is_usual: bool = False,
+    usual: Floats | None = None,
     expected: ExpectedNumber | None = None,
 ) -> list[int]:
     """Numbers of the values beside the likeliest one, the likeliest of them first.
@@ -277,15 +277,17 @@ def choose_further(
         values: of the document.
         able: (n, n) whether each value may be given beside each other.
         needs_list: whether a list must join each with one that is given.
-        is_usual: whether most documents have several, so that a likely value needs no like place.
+        usual: (n,) how likely each is where most documents have several, so that it needs no
+            like place; 0 for those that do.
         expected: how many there should be, if other fields tell.
 
     """
+    is_usual = np.zeros(len(able), bool) if usual is None else usual > 0
     near, is_left, chosen = values.places[:, first], able[:, first], [first]
     while True:
         gained = 0.0 if expected is None else expected.log_odds(len(chosen) + 1)
         p = sigmoid(values.log_odds(near, first) + gained)
-        enough = is_left & ((p >= LEAST) | (is_usual & (values.probabilities >= LEAST_USUAL)))
+        enough = is_left & ((p >= LEAST) | is_usual)
         if needs_list:
             enough &= near[:, _LISTED] > 0
         if not enough.any():

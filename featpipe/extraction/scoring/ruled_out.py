@@ -40,6 +40,14 @@ def without_names(found: Candidates, features: PageFeatures, kind: FieldType) ->
     return found.where(keep)
 
 
+def with_letters(found: Candidates, features: PageFeatures) -> Candidates:
+    """The candidates that may be names, which have letters: 64,000.00 is no buyer."""
+    start, end = features.tokens.start[found.first], features.tokens.end[found.last - 1]
+    _, *letters, _ = features.character_counts
+    n_letters = np.add.reduce([own[end] - own[start] for own in letters])
+    return found.where(n_letters > 0)
+
+
 def of_parties(found: Candidates, features: PageFeatures, parties: Ints) -> Candidates:
     """The candidates outside the blocks of other parties than those that a field is of.
 

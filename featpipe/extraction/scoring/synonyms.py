@@ -68,17 +68,10 @@ in_brackets = re.compile(r"\([^()]*\)")
 _english_rest = re.compile(
     r"(?:\.|e?s|numbers?|nos?\.?|#|name|names|amount|value|payable|due|inclusive|of(?:this|the|our|your).*|\(.*\)?)*"
 )
-#: Before it, of another thing: a late fee is no fee, a subtotal no total.
+#: Before it, of another thing: a late fee is no fee, a subtotal of goods no total.
 _ENGLISH_OTHERS = (
-    "late",
-    "default",
-    "overdue",
-    "sub",
-    "sub-",
-    "pre",
-    "termination",
-    "cancellation",
-)
+    "late", "default", "overdue", "sub", "sub-", "pre", "termination", "cancellation", "goods",
+)  # fmt: skip
 #: Behind a sum of money, words that say what it is.
 _twice = re.compile(r"(?<=[金费款租价税息])(?:金额|数额|总额)\Z")
 _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
