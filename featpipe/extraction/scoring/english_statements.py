@@ -243,12 +243,19 @@ _TOLD = (
         rf"\bfirst{_S}(?P<time>{PERIOD}){_S}of{_LATER}{{0,60}}?\bprobation",
         time="probationperiod",
     ),
-    _told(
-        "within",
-        rf"\b(?:payable|paid|pay{_LATER}{{0,80}}?|due){_S}(?P<terms>within{_S}{PERIOD}{_S}(?:after|of|from|following)"
-        rf"(?:{_S}(?:the|an?|each|its|receipt|receiving|date|invoice|of|correct|valid|undisputed))"
-        rf"{{0,6}}{_S}(?:receipt|invoices?(?:{_S}date)?|delivery))\b",
-        terms="paymentterms",
+    *(
+        _told(
+            word,
+            rf"\b(?:{verbs}){_S}(?P<terms>{within}{PERIOD}{_S}(?:after|of|from|following)"
+            rf"(?:{_S}(?:the|an?|each|its|receipt|receiving|date|invoice|of|correct|valid|undisputed))"
+            rf"{{0,6}}{_S}(?:receipt|invoices?(?:{_S}date)?|delivery|letter|statement|bill{_S}of{_S}lading(?:{_S}date)?))\b",
+            terms="paymentterms",
+        )
+        for word, verbs, within in (
+            ("within", rf"payable|paid|pay{_LATER}{{0,80}}?|due", rf"within{_S}"),
+            ("settle", rf"settle{_LATER}{{0,60}}?", rf"(?:within{_S})?"),
+            ("remit", rf"remit{_LATER}{{0,60}}?", rf"(?:within{_S})?"),
+        )
     ),
     _told(
         "from",
@@ -284,7 +291,7 @@ _TOLD = (
     ),
     _told(
         "dated",
-        rf"(?:^|\n|\s{{2}})dated:?{_S}(?:this{_S}|the{_S})?(?P<day>{DATE})",
+        rf"\b(?:no|number|ref)\b[^\n]{{1,40}}?(?:\s{{2}}|\t)dated:?{_S}(?P<day>{DATE})",
         day="issuedate",
     ),
     _told(

@@ -15,7 +15,10 @@ DATE = (
     r"|\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}|\d{4}-\d{1,2}-\d{1,2})(?!\d)"
 )
 _SIZE = r"(?:\s{0,2}(?:million|billion|thousand|m|k|bn)(?![a-z]))?"
-_SIGN = r"(?:(?:us|a|c|nz|hk|s)?\$|[€£¥₹]|(?:usd|eur|gbp|cad|aud|chf|inr|sgd|nzd|rs\.?)(?![a-z]))"
+_SIGN = (
+    r"(?:(?:us|a|c|nz|hk|s)?\$|[€£¥₹]|(?:usd|eur|gbp|cad|aud|chf|inr|sgd|nzd|hkd|cny|rmb|jpy|myr|thb|zar|aed"
+    r"|sek|nok|dkk|pln|czk|huf|mxn|qar|kwd|omr|egp|kes|ngn|ghs|tzs|lkr|bdt|rs\.?)(?![a-z]))"
+)
 _DIGITS = r"(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,15})(?:\.\d{1,4})?(?!\d)"
 MONEY = (
     rf"(?:{_SIGN}\s{{0,2}}{_DIGITS}{_SIZE}"

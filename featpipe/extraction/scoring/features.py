@@ -149,7 +149,10 @@ class PageFeatures:
     @cached_property
     def lists(self) -> ListContext:
         """Where tokens join values into lists."""
-        return ListContext.of(self.tokens)
+        cells = [cell for cell in self.page.headers if cell.end > cell.start]
+        first = np.searchsorted(self.tokens.start, [cell.start for cell in cells])
+        last = np.searchsorted(self.tokens.start, [cell.end for cell in cells])
+        return ListContext.of(self.tokens, (first, last), [cell.label for cell in cells])
 
     @cached_property
     def entities(self) -> EntityMarks:
