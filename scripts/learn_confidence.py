@@ -40,7 +40,7 @@ from extraction_sets import DEV_PARTS, LEARNT_SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
-from featpipe.extraction.scoring.confidence import TERMS, columns_of, terms_of
+from featpipe.extraction.scoring.confidence import TERMS, columns_of, moderated, terms_of
 from featpipe.extraction.scoring.field_model import score_fields
 from featpipe.extraction.scoring.logistic import Logistic, fit_logistic, sigmoid
 from featpipe.extraction.values.values import read_value
@@ -199,7 +199,7 @@ def log_loss(table: Table, logits: Floats) -> float:
 
 def print_fit(table: Table, logits: Floats, what: str) -> Iterator[tuple[str, float]]:
     """Calibration error and precision of sure values, by set and number of samples."""
-    p = sigmoid(logits)
+    p = sigmoid(moderated(logits))
     cells = sorted(set(zip(table.names, table.entities, table.ks, strict=True)))
     for name, entities, k in cells:
         own = (table.names == name) & (table.ks == k) & (table.entities == entities)

@@ -50,3 +50,40 @@ def test_weights_of_a_group_are_learnt_from_the_others() -> None:
     # Contracts and announcements agree; each of them and receipts do not.
     assert signs[table.names == "sroie"].mean() > 0.95
     assert abs(logits[table.names == "cuad"]).mean() < abs(logits[table.names == "sroie"]).mean()
+
+
+def test_other_institutions_are_those_that_no_sample_is_of() -> None:
+    from argparse import Namespace
+
+    from eval_institutions import LOOKED_AT
+    from learn_confidence import INSTITUTIONS, tasks_in
+
+    tasks = tasks_in(Namespace(), INSTITUTIONS)
+    # Six pairs of four institutions each; kinds that are only measured teach nothing.
+    assert [task.name for task in tasks] == [kind for kind in LOOKED_AT for _ in range(6)]
+    for task in tasks:
+        own, others = ({row["institution"] for row in part} for part in (task.pool, task.test))
+        assert len(own) == len(others) == 2
+        assert own.isdisjoint(others)
+        assert len(task.pool) + len(task.test) == 14
+
+
+def test_the_columns_of_a_field_are_those_of_its_likeliest_value() -> None:
+    from learn_confidence import judged
+    from pages import features_of
+
+    from featpipe.extraction.scoring.confidence import COLUMNS
+    from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
+
+    samples = [
+        sample_of(features_of(f"公告\n比例：{n}%\n其他：{n + 3}%\n"), [f"{n}%"], "percent")
+        for n in (5, 8, 11)
+    ]
+    model = fit_field(samples, "percent", ("比例",))
+    scored = model.score(features_of("公告\n比例：7%\n其他：9%\n"))
+    columns, is_right = judged(model, scored, ["7%"])
+    row = dict(zip(COLUMNS, columns, strict=True))
+    assert is_right
+    assert not judged(model, scored, ["9%"])[1]
+    assert (row["one"], row["percent"], row["pretrained"]) == (1, 1, 0)
+    assert row["few"] == pytest.approx(3**-0.5, abs=1e-4)

@@ -46,6 +46,14 @@ You are employed as a Site Manager and your employment will begin on 3 June 2024
 £41,000 per annum for 35 hours per week. You are entitled to 28 days' paid holiday. The first three
 months of your employment are a probation period. This contract is governed by English law.
 """
+CONSULTING = """CONSULTING AGREEMENT
+
+1. The Consultant shall carry out the programme known as the Harbour Light Survey (the "Project").
+2. This Agreement takes effect on 3 May 2024 and shall continue for a period of nine (9) months.
+3. Any sum not paid within 30 days shall bear interest at 4% per annum above the base rate of the
+Northern Bank. The Client shall settle each account 45 days after delivery.
+4. The Consultant shall assign Dr Ada Brook and Mr Tom Field to lead the services.
+"""
 
 
 def likeliest(text: str, name: str) -> str:
@@ -81,6 +89,14 @@ def likeliest(text: str, name: str) -> str:
         (LOAN, "interest rate", "5.75%"),
         (LOAN, "monthly payment", "$1,730.15"),
         (LOAN, "governing law", "Ohio"),
+        (CONSULTING, "project name", "Harbour Light Survey"),
+        (CONSULTING, "term", "nine (9) months"),
+        (
+            CONSULTING,
+            "late payment interest",
+            "4% per annum above the base rate of the\nNorthern Bank",
+        ),
+        (CONSULTING, "payment terms", "45 days after delivery"),
         (EMPLOYMENT, "position", "Site Manager"),
         (EMPLOYMENT, "start date", "3 June 2024"),
         (EMPLOYMENT, "salary", "£41,000"),
@@ -92,6 +108,18 @@ def likeliest(text: str, name: str) -> str:
 )
 def test_sentences_say_what_a_field_is(text: str, name: str, value: str) -> None:
     assert likeliest(text, name) == value
+
+
+def test_everybody_who_is_assigned_is_of_the_staff() -> None:
+    folded = fold_width(CONSULTING.lower())
+    staff = [folded[a:b] for a, b, label in find_english(folded) if label == "keypersonnel"]
+    assert staff == ["dr ada brook", "mr tom field"]
+
+
+def test_a_day_behind_a_number_is_that_of_the_document() -> None:
+    folded = "proforma no. sb/117     dated 30-aug-2024\norder no. 8 dated 12-aug-2024"
+    days = [folded[a:b] for a, b, label in find_english(folded) if label == "issuedate"]
+    assert days == ["30-aug-2024"]
 
 
 def test_a_word_before_the_name_makes_it_another_thing() -> None:
@@ -198,6 +226,7 @@ def test_an_english_label_ends_with_what_it_means() -> None:
     assert names_same("invoiceno.", "invoice")
     assert not names_same("supplieraddress", "supplier")
     assert not names_same("subtotal", "total")
+    assert not names_same("goodstotal", "total")
     assert not names_same("paymentterms", "term")
     assert not names_same("duedate", "date")
     assert names_same("invoicedate", "date")

@@ -383,3 +383,42 @@ def test_further_values_of_a_column_stand_in_no_other() -> None:
         for own in (scored, likely):
             given = {int(own.groups[n].value.key) for n in model.choose(own)}
             assert given == {ayes for ayes, _ in rows}
+
+
+def headed(text: str) -> PageFeatures:
+    return PageFeatures(replace(page_of_text(text), headers=table_headers(text, ())))
+
+
+def test_cells_below_one_header_are_near_to_a_list() -> None:
+    text = "Line\tItem\tQty\n1\toak door\t4\n2\tbrass closer\t6\n3\tstrip set\t9\n"
+    features, listed = headed(text), PARALLEL.index("listed")
+    spans = [
+        (text.index(own), text.index(own) + len(own))
+        for own in ("oak door", "brass closer", "closer", "6")
+    ]
+    rows = parallel_places(features.lists, features.tokens.spans(spans), [1] * 4, np.zeros(4, int))
+    # Nothing is beside itself; a part of a cell, or another column's, is in no list with a cell.
+    assert rows[0, :, listed].tolist() == [0.0, 0.5, 0.0, 0.0]
+
+
+def test_what_a_trusted_label_makes_likely_needs_no_like_place() -> None:
+    names = [("景双林", "者延梅", "海正峰"), ("强卫东", "仲雅琴"), ("骆其昌", "阮静怡", "巫国安")]
+    pages = [features_of(f"公告\n评审专家：{'、'.join(own)}\n日期：3日\n") for own in names]
+    samples = [sample_of(page, own, "text") for page, own in zip(pages, names, strict=True)]
+    model = fit_field(samples, "text", ("评审专家",))
+    assert model.trusts_names
+    assert model.is_mostly_many
+    page = features_of("公告\n评审专家：俞振邦\n评审专家：程雪娥\n日期：5日\n")
+    scored = model.score(page)
+    found = [page.page.text[slice(*group.spans[0])] for group in scored.groups]
+    assert set(found[:2]) == {"俞振邦", "程雪娥"}
+    apart = replace(
+        scored,
+        parallel=np.zeros_like(scored.parallel),
+        probabilities=np.where(np.arange(len(found)) == 0, 0.9, 0.1),
+        confidences=np.full(len(found), 0.7),
+    )
+    assert model.choose(apart) == [0, 1]
+    unlabelled = scored.measured.copy()
+    unlabelled[:, MEASURED.index("from label")] = 0.0
+    assert model.choose(replace(apart, measured=unlabelled)) == [0]

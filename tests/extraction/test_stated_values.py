@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from pages import features_of
 
 from featpipe import Extractor, FieldSpec, Template
 from featpipe.extraction.scoring.features import PageFeatures
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.kinds_of_names import kind_of_names
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.labels import (
@@ -18,11 +20,14 @@ from featpipe.extraction.scoring.labels import (
     stated_starts,
 )
 from featpipe.extraction.scoring.page import page_of_text
+from featpipe.extraction.scoring.table_headers import table_headers
 from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from featpipe.extraction.scoring.field_model import FieldModel
 
 
 def values_by_name(cache: Path, text: str, names: Iterable[str]) -> dict[str, list[str]]:
@@ -274,3 +279,30 @@ def test_a_contract_is_read_without_samples(cache: Path) -> None:
         "签订日期": ["2023年8月9日"],
     }
     assert values_by_name(cache, text, wanted) == wanted
+
+
+def headed(text: str) -> PageFeatures:
+    return PageFeatures(replace(page_of_text(text), headers=table_headers(text, ())))
+
+
+def texts_of(model: FieldModel, features: PageFeatures) -> set[str]:
+    """All values that a document may have."""
+    return {features.page.text[slice(*g.spans[0])] for g in model.score(features).groups}
+
+
+def test_cells_without_a_sign_are_shares_below_headers_of_shares() -> None:
+    features = headed("Goods\tUnit price\tVAT\nLamp\t41.00\t19\nTray\t7.60\t410.00\nBox\t2.00\t7\n")
+    assert texts_of(fit_field([], "percent", ("VAT",)), features) == {"19", "7"}
+
+
+def test_a_party_has_letters() -> None:
+    pages = [features_of(f"INVOICE\nTo {name}\nSum 4.00\n") for name in ("Oak Trust", "Elm Board")]
+    samples = [
+        sample_of(page, [name], "text")
+        for page, name in zip(pages, ("Oak Trust", "Elm Board"), strict=True)
+    ]
+    features = headed("INVOICE\nAsh Guild\nGoods\tSum\nLamp\t64,000.00\nTray\t11,000.00\n")
+    found = texts_of(fit_field(samples, "text", ("Buyer",)), features)
+    assert found
+    assert all(any(map(str.isalpha, text)) for text in found)
+    assert "64,000.00" in texts_of(fit_field(samples, "text", ("Remark",)), features)
