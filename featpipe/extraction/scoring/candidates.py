@@ -248,7 +248,7 @@ class Boundaries:
         ]
 
     def _reads(self, text: str) -> bool:
-        """Whether the type makes a value of a cell; 410.00 without its sign is no share."""
+        """Whether the type makes a value of a text; 410.00 without its sign is no share."""
         is_share = self.kind == "percent"
         return is_readable(text, self.kind) and not (is_share and _above_hundred.fullmatch(text))
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.extraction.scoring.candidates import (
     AMOUNTS,
-    CELL,
-    LABELLED,
-    SHAPE,
     SHAPED,
     Boundaries,
 )
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
-from featpipe.extraction.scoring.confidence import confidences_of, untaught_confidences_of
 from featpipe.extraction.scoring.field_names import RELATED
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.parallel import (
@@ -49,6 +45,7 @@ from featpipe.extraction.scoring.similarity import (
 )
 from featpipe.extraction.scoring.synonyms import is_known, is_party, party_named
 from featpipe.extraction.scoring.totals import settle_totals
+from featpipe.extraction.scoring.value_order import Places, are_parts, order_values
 from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
 
@@ -68,10 +65,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-#: How sure a value of a field with samples is by a name before it at most. On the parts for
-#: development of announcements and freezes, fewer than said were right of those that names alone
-#: made surer.
-_MOST_BY_NAME = 0.85
 _BEHIND_ALIAS, _FROM_LABEL = MEASURED.index("behind alias"), MEASURED.index("from label")
 _BEHIND_BEST, _REJECTED = map(VALUE_COLUMNS.index, ("behind best", "rejected"))
 #: Least confidence of the likeliest value. Over the parts for development, weights of confidence
@@ -308,14 +301,6 @@ class FieldModel:
         )
 
 
-class _Places(NamedTuple):
-    """How the best mention of each value (n,) stands; see :class:`Scored` and ``_are_parts``."""
-
-    is_headed: Bools
-    fills_cell: Bools
-    is_part: Bools
-
-
 def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[Scored]:
     """:meth:`FieldModel.score` of many fields, with the same bits.
 
@@ -336,11 +321,21 @@ def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[S
 def _plausible(model: FieldModel, features: PageFeatures, found: Candidates) -> Candidates:
     """Those that a value of the field may be; samples keep the others, which show what is none."""
     found = without_names(found, features, model.kind)
-    is_party_name = any(is_party(fold(name)) or party_named(name) for name in model.aliases)
-    if is_party_name or model.kind in {"organisation", "person"}:
+    if _is_name(model):
         found = with_letters(found, features)
     found = of_parties(found, features, model.boundaries.parties)
     return of_roles(found, features, model.boundaries.roles)
+
+
+def _is_name(model: FieldModel) -> bool:
+    """Whether the values are what somebody is called; no sample has a number alone."""
+    if model.kind in SHAPED or not all(
+        any(map(str.isalpha, own)) for own in model.boundaries.known
+    ):
+        return False
+    if model.kind in {"organisation", "person"}:
+        return True
+    return any(is_party(fold(name)) or party_named(name) for name in model.aliases)
 
 
 def _score(
@@ -375,12 +370,12 @@ def _score(
     values = value_rows(features, groups, model.boundaries.known, model.rejected)
     p = model.values.probabilities(values)
     best = np.array([group.candidate for group in groups])
-    places = _Places(
+    places = Places(
         features.is_headed[found.first[best]],
         is_in(found.codes[best], features.cell_codes),
-        _are_parts(model, found, best),
+        are_parts(model, found, best),
     )
-    order, confidences = _rank(model, values, measured[best], p, places)
+    order, confidences = order_values(model, values, measured[best], p, places)
     best, ranked = best[order], tuple(groups[number] for number in order)
     p, values, measured = p[order], values[order], measured[best]
     has_further = model.may_be_many and model.first_of(p, confidences, measured, MOST_EXPECTED)
@@ -391,56 +386,3 @@ def _score(
         places.fills_cell[order],
         features.is_sum[found.first[best]],
     )  # fmt: skip
-
-
-def _are_parts(model: FieldModel, found: Candidates, chosen: Ints) -> Bools:
-    """Whether some (n,) are no whole values, though they begin behind a name of the field.
-
-    Names begin where a label's value, or a cell, does, and end elsewhere; what has no shape of the
-    type is none of its values.
-    """
-    is_whole = (found.origin & (SHAPE | LABELLED | CELL)) > 0
-    if model.kind in SHAPED:
-        return np.asarray(~is_whole[chosen])
-    begins = np.zeros(int(found.first.max(initial=0)) + 1, bool)
-    begins[found.first[is_whole]] = True
-    return np.asarray(begins[found.first[chosen]] & ~is_whole[chosen])
-
-
-def _rank(
-    model: FieldModel,
-    rows: Floats,
-    measured: Floats,
-    probabilities: Floats,
-    places: _Places,
-) -> tuple[Ints, Floats]:
-    """Numbers of all values, likeliest first, and their confidences in that order."""
-    order = np.argsort(-probabilities, kind="stable")
-    is_headed, fills_cell, is_part = (own[order] for own in places)
-    rows, measured, probabilities = rows[order], measured[order], probabilities[order]
-    if model.is_untaught:
-        return order, untaught_confidences_of(model.values, rows, measured)
-    confidences = confidences_of(model, rows, measured, probabilities, fills_cell)
-    if not model.is_unshown:
-        if not model.trusts_names:
-            return order, confidences
-        is_named = measured[:, _BEHIND_ALIAS] >= RELATED
-        is_named &= ~is_part
-        by_name = is_named * untaught_confidences_of(model.values, rows, measured)
-        confidences = np.maximum(confidences, np.minimum(by_name, _MOST_BY_NAME))
-        again = np.argsort(-confidences, kind="stable")
-        return order[again], confidences[again]
-    is_named = measured[:, _BEHIND_ALIAS] >= 1
-    by_name = is_named * untaught_confidences_of(model.values, rows, measured)
-    confidences = np.minimum.accumulate(np.maximum(confidences, by_name))
-    in_column = is_headed & is_named
-    if not in_column.any():
-        return order, confidences
-    # The field's name heads a column: whatever pretraining tells, cells below other headers are
-    # no likelier than those below it.
-    by_header = untaught_confidences_of(model.values, rows[in_column], measured[in_column])
-    confidences[in_column] = np.maximum(confidences[in_column], by_header)
-    in_other = is_headed & ~is_named
-    confidences[in_other] = np.minimum(confidences[in_other], confidences[in_column].max())
-    again = np.lexsort((in_other, -confidences))
-    return order[again], confidences[again]
