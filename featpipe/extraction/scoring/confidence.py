@@ -30,7 +30,7 @@ Guarantee: in the order of a document's values, confidence never grows.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -42,11 +42,28 @@ from featpipe.extraction.scoring.ranking import VALUE_COLUMNS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.scoring.ranking import ValueModel
+    from featpipe.extraction.values.values import FieldType
 
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
+
+
+class FieldTraits(Protocol):
+    """What is told of a field by its model (:mod:`featpipe.extraction.scoring.field_model`)."""
+
+    @property
+    def kind(self) -> FieldType: ...  # noqa: D102
+    @property
+    def values(self) -> ValueModel: ...  # noqa: D102
+    @property
+    def is_pretrained(self) -> bool: ...  # noqa: D102
+    @property
+    def is_unshown(self) -> bool: ...  # noqa: D102
+    @property
+    def is_untaught(self) -> bool: ...  # noqa: D102
+    @property
+    def trusts_names(self) -> bool: ...  # noqa: D102
 
 
 #: Bound of a value's score.
@@ -66,7 +83,7 @@ _SCORE, _FILLS_CELL = COLUMNS.index("score"), COLUMNS.index("fills cell")
 
 
 def columns_of(
-    model: FieldModel, rows: Floats, measured: Floats, probabilities: Floats, fills_cell: Bools
+    model: FieldTraits, rows: Floats, measured: Floats, probabilities: Floats, fills_cell: Bools
 ) -> Floats:
     """Columns (n_values, len(COLUMNS)) that terms are products of, of values in their order.
 
@@ -127,7 +144,7 @@ def terms_of(columns: Floats) -> Floats:
 
 
 def confidences_of(
-    model: FieldModel, rows: Floats, measured: Floats, probabilities: Floats, fills_cell: Bools
+    model: FieldTraits, rows: Floats, measured: Floats, probabilities: Floats, fills_cell: Bools
 ) -> Floats:
     """Confidence (n_values,) of a field's values; arguments as for :func:`columns_of`."""
     columns = columns_of(model, rows, measured, probabilities, fills_cell)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.candidates import Candidates
-    from featpipe.extraction.scoring.field_model import FieldModel
+    from featpipe.extraction.scoring.confidence import FieldTraits
 
     Bools = NDArray[np.bool_]
     Ints = NDArray[np.int64]
@@ -40,7 +40,7 @@ class Places(NamedTuple):
     is_part: Bools
 
 
-def are_parts(model: FieldModel, found: Candidates, chosen: Ints) -> Bools:
+def are_parts(model: FieldTraits, found: Candidates, chosen: Ints) -> Bools:
     """Whether some (n,) are no whole values, though they begin behind a name of the field.
 
     Names begin where a label's value, or a cell, does, and end elsewhere; what has no shape of the
@@ -55,7 +55,7 @@ def are_parts(model: FieldModel, found: Candidates, chosen: Ints) -> Bools:
 
 
 def order_values(
-    model: FieldModel,
+    model: FieldTraits,
     rows: Floats,
     measured: Floats,
     probabilities: Floats,
