@@ -53,17 +53,34 @@ class FieldTraits(Protocol):
     """What is told of a field by its model (:mod:`featpipe.extraction.scoring.field_model`)."""
 
     @property
-    def kind(self) -> FieldType: ...  # noqa: D102
+    def kind(self) -> FieldType:
+        """Type of the values."""
+        ...
+
     @property
-    def values(self) -> ValueModel: ...  # noqa: D102
+    def values(self) -> ValueModel:
+        """The second stage, and what the samples show."""
+        ...
+
     @property
-    def is_pretrained(self) -> bool: ...  # noqa: D102
+    def is_pretrained(self) -> bool:
+        """Whether its model began with pretrained weights."""
+        ...
+
     @property
-    def is_unshown(self) -> bool: ...  # noqa: D102
+    def is_unshown(self) -> bool:
+        """Whether it is pretrained, and no sample has a value."""
+        ...
+
     @property
-    def is_untaught(self) -> bool: ...  # noqa: D102
+    def is_untaught(self) -> bool:
+        """Whether nothing but its names tells of it."""
+        ...
+
     @property
-    def trusts_names(self) -> bool: ...  # noqa: D102
+    def trusts_names(self) -> bool:
+        """Whether samples have their values behind its names."""
+        ...
 
 
 #: Bound of a value's score.
