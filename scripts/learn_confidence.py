@@ -141,7 +141,7 @@ def measure(options: argparse.Namespace) -> Iterator[Judged]:
                     if len(task.pool) < k:
                         continue
                     pairs = list(report(task, k, draw, pages, pretrained))
-                    columns, right = map(list, zip(*pairs, strict=True)) if pairs else ([], [])
+                    columns, right = ([pair[side] for pair in pairs] for side in (0, 1))
                     yield Judged(name, task.name, k, draw, entities, columns, right)
 
 

@@ -200,7 +200,7 @@ def test_other_fields_tell_how_many_values_there_should_be() -> None:
 def test_where_most_documents_have_several_a_likely_value_needs_no_like_place() -> None:
     p, apart = np.array([0.9, 0.55, 0.45]), ~np.eye(3, dtype=bool)
     assert choose_further(0, ranked(p, places(n=3)), apart) == []
-    assert choose_further(0, ranked(p, places(n=3)), apart, usual=p * (p >= LEAST_USUAL)) == [1]
+    assert choose_further(0, ranked(p, places(n=3)), apart, is_usual=p >= LEAST_USUAL) == [1]
     assert bank_model(3).is_mostly_many  # 7 of 12 samples
     assert not bank_model(1).is_mostly_many
 

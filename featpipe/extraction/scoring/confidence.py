@@ -91,12 +91,7 @@ _MENTION = ("early", "place like", "both sides like")
 _OF_MENTION = [MEASURED.index(name) for name in _MENTION]
 #: Whether a field's values are percentages, and whether it began with pretrained weights.
 _FIELD = ("percent", "pretrained")
-COLUMNS = ("one", "score", "fills cell", *_FIELD, *_EVIDENCE, *VALUE_COLUMNS, *_MENTION)
-_OWN = ("one", *_FIELD, *_EVIDENCE)
-_OF_FIELD, _OF_VALUES, _OF_MENTIONS = (
-    [COLUMNS.index(name) for name in names] for names in (_OWN, VALUE_COLUMNS, _MENTION)
-)
-_SCORE, _FILLS_CELL = COLUMNS.index("score"), COLUMNS.index("fills cell")
+COLUMNS = ("one", *_FIELD, *_EVIDENCE, "score", "fills cell", *VALUE_COLUMNS, *_MENTION)
 
 
 def columns_of(
@@ -114,18 +109,12 @@ def columns_of(
     """
     values = model.values
     share = np.clip(probabilities / values.ceiling, 1e-9, 1.0 - 1e-9)
-    columns = np.empty((len(share), len(COLUMNS)))
-    columns[:, _OF_FIELD] = (
-        1.0,
-        model.kind == "percent",
-        model.is_pretrained,
-        *(getattr(values.evidence, name) for name in _EVIDENCE),
+    score = np.clip(np.log(share / (1.0 - share)), -_MOST_SCORE, _MOST_SCORE)
+    evidence = (getattr(values.evidence, name) for name in _EVIDENCE)
+    own = np.array([1.0, model.kind == "percent", model.is_pretrained, *evidence])
+    return np.column_stack(
+        (np.tile(own, (len(score), 1)), score, fills_cell, rows, measured[:, _OF_MENTION])
     )
-    columns[:, _SCORE] = np.clip(np.log(share / (1.0 - share)), -_MOST_SCORE, _MOST_SCORE)
-    columns[:, _FILLS_CELL] = fills_cell
-    columns[:, _OF_VALUES] = rows
-    columns[:, _OF_MENTIONS] = measured[:, _OF_MENTION]
-    return columns
 
 
 #: Two columns each, and the weight of their product; ``BIAS`` is the sum without any.

@@ -149,10 +149,9 @@ class PageFeatures:
     @cached_property
     def lists(self) -> ListContext:
         """Where tokens join values into lists."""
-        cells = [cell for cell in self.page.headers if cell.end > cell.start]
-        first = np.searchsorted(self.tokens.start, [cell.start for cell in cells])
-        last = np.searchsorted(self.tokens.start, [cell.end for cell in cells])
-        return ListContext.of(self.tokens, (first, last), [cell.label for cell in cells])
+        return ListContext.of(
+            self.tokens, self._headed_cells, [cell.label for cell in self.page.headers]
+        )
 
     @cached_property
     def entities(self) -> EntityMarks:
@@ -224,10 +223,16 @@ class PageFeatures:
     def is_headed(self) -> Bools:
         """Tokens (n_tokens,) in cells of tables that have a header."""
         headed = np.zeros(len(self.tokens), bool)
-        for cell in self.page.headers:
-            first, last = np.searchsorted(self.tokens.start, (cell.start, cell.end))
+        for first, last in zip(*self._headed_cells, strict=True):
             headed[first:last] = True
         return headed
+
+    @cached_property
+    def _headed_cells(self) -> tuple[Ints, Ints]:
+        """The tokens (n_headers,) that each such cell begins at, and those that it ends before."""
+        edges = [(cell.start, cell.end) for cell in self.page.headers]
+        first, last = np.searchsorted(self.tokens.start, np.array(edges).reshape(-1, 2)).T
+        return first, last
 
     @cached_property
     def cell_codes(self) -> Ints:

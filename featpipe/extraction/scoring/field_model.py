@@ -296,7 +296,7 @@ class FieldModel:
             self.ranked(scored),
             is_apart,
             needs_list=not self.gives_several,
-            usual=self._usual(scored),
+            is_usual=self._usual(scored) > 0,
             expected=expected,
         )
 

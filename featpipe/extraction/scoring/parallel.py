@@ -106,8 +106,9 @@ class ListContext:
         """From the tokens of a page, those of cells (n_cells,) and the headers of these."""
         column, cell_end = np.zeros((2, len(tokens) + 1), np.int64)
         numbers = {header: number for number, header in enumerate(dict.fromkeys(headers), 1)}
-        column[cells[0]] = [numbers[header] for header in headers]
-        cell_end[cells[0]] = cells[1]
+        for header, first, last in zip(headers, *cells, strict=True):
+            if last > first:
+                column[first], cell_end[first] = numbers[header], last
         connects = is_in(tokens.code, _CONNECTORS)
         opens, closes = is_in(tokens.code, _OPENING), is_in(tokens.code, _CLOSING)
         is_outside = (np.cumsum(opens.astype(np.int64) - closes) == 0) & ~closes
@@ -286,7 +287,7 @@ def choose_further(
     able: Bools,
     *,
     needs_list: bool = False,
-    usual: Floats | None = None,
+    is_usual: Bools | None = None,
     expected: ExpectedNumber | None = None,
 ) -> list[int]:
     """Numbers of the values beside the likeliest one, the likeliest of them first.
@@ -296,17 +297,16 @@ def choose_further(
         values: of the document.
         able: (n, n) whether each value may be given beside each other.
         needs_list: whether a list must join each with one that is given.
-        usual: (n,) how likely each is where most documents have several, so that it needs no
-            like place; 0 for those that do.
+        is_usual: (n,) whether most documents have several and each is likely, so that it needs no
+            like place.
         expected: how many there should be, if other fields tell.
 
     """
-    is_usual = np.zeros(len(able), bool) if usual is None else usual > 0
     near, is_left, chosen = values.places[:, first], able[:, first], [first]
     while True:
         gained = 0.0 if expected is None else expected.log_odds(len(chosen) + 1)
         p = sigmoid(values.log_odds(near, first) + gained)
-        enough = is_left & ((p >= LEAST) | is_usual)
+        enough = is_left & (p >= LEAST if is_usual is None else (p >= LEAST) | is_usual)
         if needs_list:
             enough &= near[:, _LISTED] == 1
         if not enough.any():
