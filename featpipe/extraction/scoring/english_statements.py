@@ -19,9 +19,10 @@ from featpipe.extraction.scoring.english_words import (
     PERIOD,
     SPELLED_MONEY,
 )
+from featpipe.extraction.values.text import matches_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 #: A blank of a sentence, which may be a line break; any few words of one.
 _S = r"\s{1,4}"
@@ -50,16 +51,36 @@ _A_LAW = (
 )
 
 
-class _Told(NamedTuple):
-    """A word that a text has, a pattern with named groups, and what a label would call each."""
+class _Words(NamedTuple):
+    """Words that matches of a pattern have, each a pattern that begins with letters.
 
-    word: str
+    What begins with letters is looked for twenty times as fast as what looks back first.
+    """
+
+    patterns: tuple[re.Pattern[str], ...]
+    n_before: int
+    """Characters of a match before them, at most."""
+
+
+def _begins(*words: str) -> _Words:
+    return _inside(0, *words)
+
+
+def _inside(n_before: int, *words: str) -> _Words:
+    return _Words(tuple(map(re.compile, words)), n_before)
+
+
+class _Told(NamedTuple):
+    """What is looked for, a pattern with named groups, and what a label would call each."""
+
+    words: _Words
     pattern: re.Pattern[str]
     labels: dict[str, str]
 
 
-def _told(word: str, pattern: str, **labels: str) -> _Told:
-    return _Told(word, re.compile(pattern), labels)
+def _told(words: str | _Words, pattern: str, **labels: str) -> _Told:
+    """A word alone is what matches begin with."""
+    return _Told(_begins(words) if isinstance(words, str) else words, re.compile(pattern), labels)
 
 
 _TOLD = (
@@ -85,12 +106,12 @@ _TOLD = (
         law="governinglaw",
     ),
     _told(
-        "law",
+        _inside(24, "law"),
         rf"\b(?P<law>{_A_LAW}{_S}law){_S}(?:applies|governs|(?:shall|will){_S}(?:apply|govern)|is{_S}applicable)\b",
         law="governinglaw",
     ),
     _told(
-        "place",
+        _inside(70, rf"place{_S}of{_S}jurisdiction"),
         rf"\bplace{_S}of{_S}jurisdiction{_S}(?:is|shall{_S}be|will{_S}be){_S}(?P<court>{_PLACE}){_PLACE_ENDS}"
         rf"|\b(?P<before>[a-z]{{3,20}}){_S}(?:is|shall{_S}be){_S}the{_S}(?:exclusive{_S})?place{_S}of{_S}jurisdiction\b",
         court="jurisdiction",
@@ -109,13 +130,13 @@ _TOLD = (
         court="jurisdiction",
     ),
     _told(
-        "jurisdiction",
+        "courts",
         rf"(?P<court>courts{_S}(?:of|in){_S}(?:the{_S})?[a-z][a-z\s]{{2,50}}?){_S}(?:shall{_S}|will{_S})?have{_S}"
         rf"(?:(?:non-)?exclusive{_S})?jurisdiction",
         court="jurisdiction",
     ),
     _told(
-        "notice",
+        _inside(360, "notice"),
         rf"\b(?:terminat|cancel|end{_S}(?:this|the|it)|resign|either{_S}party){_LATER}{{0,140}}?\b(?:upon|on|by|with|giv(?:e|es|ing)){_S}"
         rf"{_GIVEN}(?P<notice>{PERIOD})(?:'s?)?{_S}(?:(?:prior|advance|written|and){_S}){{0,3}}notice",
         notice="noticeperiod",
@@ -138,7 +159,7 @@ _TOLD = (
         rate="interestrate",
     ),
     _told(
-        "interest",
+        _inside(140, "interest"),
         rf"\b(?:not{_S}paid|unpaid|overdue|late|outstanding|arrears)\b{_LATER}{{0,80}}?\b(?:bears?|accrues?|attracts?|carry|carries"
         rf"|incurs?|pay){_S}(?:late{_S})?interest{_S}(?:(?:on{_S}[a-z\s]{{2,30}}?{_S})?at{_S}(?:(?:the|a){_S})?(?:rate{_S}of{_S})?)"
         rf"(?P<rate>{PERCENT}(?:{_S}(?:per|an?|each){_S}(?:annum|year|month|week|day))?"
@@ -152,13 +173,13 @@ _TOLD = (
         sum="principalamount",
     ),
     _told(
-        "due",
+        _inside(100, rf"due{_S}(?:in|on)", rf"payable{_S}(?:in|on)"),
         rf"\b(?:principal|balance|loan|note){_LATER}{{0,80}}?\b(?:due|payable)(?:{_S}in{_S}full)?{_S}on"
         rf"(?:{_S}or{_S}before)?{_S}(?P<day>{DATE})",
         day="maturitydate",
     ),
     _told(
-        "into",
+        "entered",
         rf"\bentered{_S}into(?:{_S}(?:on|as{_S}of|this|effective|the)){{0,3}}{_S}(?P<day>{DATE})",
         day="agreementdate",
     ),
@@ -168,13 +189,13 @@ _TOLD = (
         time="survivalperiod",
     ),
     _told(
-        "for",
+        _inside(110, rf"period{_S}of", rf"term{_S}of"),
         rf"\b(?:services?|agreement|lease|engagement|contract){_LATER}{{0,50}}?\bfor{_S}an?{_S}(?:(?:initial|fixed){_S})?"
         rf"(?:period|term){_S}of{_S}(?P<term>{PERIOD}){_S}(?:from|commencing|beginning|starting)\b",
         term="term",
     ),
     _told(
-        "install",
+        "monthly",
         rf"\bmonthly{_S}(?:payment{_S})?instal?lments?{_S}of{_S}(?P<sum>{MONEY})",
         sum="monthlypayment",
     ),
@@ -190,26 +211,26 @@ _TOLD = (
         period="confidentialityperiod",
     ),
     _told(
-        "for",
+        _inside(50, rf"runs?{_S}for", rf"lasts?{_S}for"),
         rf"\b(?:contract|agreement|lease|term|appointment){_S}(?:(?:shall|will|is{_S}to){_S})?(?:runs?|lasts?){_S}for{_S}"
         rf"(?:an?{_S}(?:period|term){_S}of{_S})?(?P<term>{PERIOD})",
         term="term",
     ),
     _told(
-        "continu",
+        _inside(100, rf"continu(?:es?|ing){_S}for"),
         rf"\b(?:commenc[a-z]{{1,4}}|begins?|starts?|takes?{_S}effect)\b{_LATER}{{0,60}}?\bcontinu(?:es?|ing){_S}for{_S}"
         rf"(?:an?{_S}(?:initial{_S})?(?:period|term){_S}of{_S})?(?P<term>{PERIOD})",
         term="term",
     ),
     _told(
-        "as",
+        _inside(50, rf"employed{_S}as", rf"serve{_S}as", rf"work{_S}as"),
         rf"\b(?:executive|employee|you){_S}(?:shall|will|agrees?{_S}to){_S}(?:be{_S}employed|serve|work){_S}as{_S}"
         rf"(?:(?:an?|the|its|our){_S})?(?P<post>[a-z][a-z\s&/-]{{2,50}}?)"
         rf"(?=\s{{0,4}}[,.;(\n]|{_S}(?:of{_S}the|and|reporting|with|at|based|in|on|by|from|for)\b)",
         post="position",
     ),
     _told(
-        "premises",
+        _begins("premises", "property"),
         rf"\b(?:premises|property){_S}(?:(?:commonly{_S})?(?:located|situated|known))(?:{_S}at|{_S}as|{_S}in){{1,2}}{_S}"
         rf"(?P<place>[^.;()\n]{{6,120}}?)(?=\s{{0,4}}\(|\.\s|[;\n]|\.?\Z|,{_S}(?:together|consisting|which|for|as)\b)",
         place="premises",
@@ -228,18 +249,18 @@ _TOLD = (
         post="position",
     ),
     _told(
-        "hours",
+        _inside(12, rf"hours{_S}(?:per|a|each){_S}week"),
         rf"(?<!beyond\s)(?<!over\s)(?<!exceed\s)(?<!exceeding\s)(?<!than\s)\b(?P<hours>\d{{1,2}}(?:\.\d{{1,2}})?{_S}hours{_S}(?:per|a|each){_S}week)\b",
         hours="workinghours",
     ),
     _told(
-        "entitled",
+        _begins("entitled", "receive"),
         rf"\b(?:entitled{_S}to|receive){_S}(?P<days>{PERIOD})(?:'s?)?{_S}(?:of{_S})?(?:paid{_S})?(?:annual{_S})?"
         r"(?:holidays?|leave|vacation)\b",
         days="holidayentitlement",
     ),
     _told(
-        "probation",
+        "first",
         rf"\bfirst{_S}(?P<time>{PERIOD}){_S}of{_LATER}{{0,60}}?\bprobation",
         time="probationperiod",
     ),
@@ -252,7 +273,11 @@ _TOLD = (
             terms="paymentterms",
         )
         for word, verbs, within in (
-            ("within", rf"payable|paid|pay{_LATER}{{0,80}}?|due", rf"within{_S}"),
+            (
+                _inside(100, rf"within{_S}"),
+                rf"payable|paid|pay{_LATER}{{0,80}}?|due",
+                rf"within{_S}",
+            ),
             ("settle", rf"settle{_LATER}{{0,60}}?", rf"(?:within{_S})?"),
             ("remit", rf"remit{_LATER}{{0,60}}?", rf"(?:within{_S})?"),
         )
@@ -271,7 +296,7 @@ _TOLD = (
         last="enddate",
     ),
     _told(
-        "on",
+        _inside(40, rf"begins?{_S}on", rf"starts?{_S}on"),
         rf"\b(?:employment|term|lease|agreement|services|tenancy|period|work){_S}(?:(?:will|shall){_S})?"
         rf"(?:begins?|starts?){_S}on{_S}(?P<first>{DATE})"
         rf"(?:(?:,|{_S}and)?(?:{_S}shall)?{_S}(?:end|ends|ending|expir(?:e|es|ing)|terminat(?:e|es|ing)){_S}on{_S}(?P<last>{DATE}))?",
@@ -279,18 +304,18 @@ _TOLD = (
         last="enddate",
     ),
     _told(
-        "effect",
+        _inside(60, rf"effect{_S}for"),
         rf"\b(?:remain|continue|be){_S}in{_S}(?:full{_S})?(?:force{_S}and{_S})?effect{_S}for{_S}"
         rf"(?:(?:an?{_S})?(?:initial{_S})?(?:period|term){_S}of{_S})?(?P<term>{PERIOD})",
         term="term",
     ),
     _told(
-        "effect",
+        _inside(12, rf"effective{_S}(?:as|on|from)", rf"effect{_S}(?:from|on)"),
         rf"\b(?:effective{_S}(?:as{_S}of|on|from)|with{_S}effect{_S}from|takes?{_S}effect{_S}on){_S}(?P<day>{DATE})",
         day="effectivedate",
     ),
     _told(
-        "dated",
+        _inside(60, "dated"),
         rf"\b(?:no|number|ref)\b[^\n]{{1,40}}?(?:\s{{2}}|\t)dated:?{_S}(?P<day>{DATE})",
         day="issuedate",
     ),
@@ -310,7 +335,7 @@ _TOLD = (
         last="keypersonnel",
     ),
     _told(
-        "known",
+        _inside(40, rf"known{_S}as"),
         rf"\b(?:project|programme|program|works){_S}(?:(?:to{_S}be|is|are){_S})?known{_S}as{_S}(?:the{_S})?(?P<name>[^.;()\n\"]{{3,80}}?)"
         rf"(?=\s{{0,4}}[,.;(\n]|\Z)",
         name="projectname",
@@ -324,15 +349,15 @@ _TOLD = (
     *(
         _told(
             what,
-            rf"\b{words}\s{{0,2}}(?:no\.?|number|nr\.?|#)[^\S\n]{{1,3}}(?P<code>(?=[a-z/-]{{0,12}}\d)[a-z\d][a-z\d/-]{{1,30}})"
+            rf"\b{what}\s{{0,2}}(?:no\.?|number|nr\.?|#)[^\S\n]{{1,3}}(?P<code>(?=[a-z/-]{{0,12}}\d)[a-z\d][a-z\d/-]{{1,30}})"
             r"(?=\s|[,.;)]|\Z)",
             code=label,
         )
-        for what, words, label in (
-            ("invoice", "invoice", "invoicenumber"),
-            ("order", "(?:purchase{_S}|sales{_S})?order".replace("{_S}", _S), "ordernumber"),
-            ("contract", "contract", "contractnumber"),
-            ("account", "account", "accountnumber"),
+        for what, label in (
+            ("invoice", "invoicenumber"),
+            ("order", "ordernumber"),
+            ("contract", "contractnumber"),
+            ("account", "accountnumber"),
         )
     ),
 )
@@ -359,6 +384,8 @@ _says = re.compile(
     rf"(?:\"|'|\s{{0,2}}\([^()\n]{{1,40}}\))?(?:{_S}{_CARRIED}){{0,6}}?{_S}{_VERB}{_S}{_SUM}"
     rf"(?P<whole>{_VALUE})"
 )
+#: Characters of a statement behind its words.
+_LONGEST_BEHIND = 300
 #: Before a name.
 _as = re.compile(
     rf"{_VALUE_BEFORE}\)?(?:{_S}per{_S}[a-z]{{3,8}})?{_S}as{_S}(?:an?{_S}|the{_S})?(?:[a-z]{{3,14}}{_S}){{0,2}}\Z"
@@ -383,27 +410,40 @@ _VAGUE = frozenset(["amount", "sum", "money", "number", "date", "quantity", "fro
 
 def find_english(folded: str) -> Iterator[tuple[int, int, str]]:
     """Start, end and label of what sentences say by their verbs."""
-    for word, pattern, labels in _TOLD:
-        if word in folded:
-            for match in pattern.finditer(folded):
-                for group, words in labels.items():
-                    if match[group] is not None:
-                        yield *match.span(group), words
+    for told in _TOLD:
+        for match in _matches(told, folded):
+            for group, label in told.labels.items():
+                if match[group] is not None:
+                    yield *match.span(group), label
 
 
-def find_named(folded: str, names: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Spans of amounts, shares, dates and periods that sentences call by one of some names."""
-    for name in names:
-        pattern = _pattern_of(name)
-        for found in pattern.finditer(folded) if pattern else ():
-            start = found.start()
-            if _another.search(folded, max(start - _LONGEST_ANOTHER, 0), start):
-                continue
-            behind = _code if _numbers.search(name) else _says
-            says = behind.match(folded, found.end()) or _before(folded, start)
-            if says is not None:
-                group = "value" if says.groupdict().get("value") else "whole"
-                yield says.span(group)
+def _matches(told: _Told, folded: str) -> Iterator[re.Match[str]]:
+    """Of all of a text; it is searched near the words alone."""
+    n_before = told.words.n_before
+    places = (word.start() for one in told.words.patterns for word in one.finditer(folded))
+    if not n_before:
+        yield from matches_at(told.pattern, folded, sorted(places))
+        return
+    low, high = 0, 0
+    for place in sorted(places):
+        if place - n_before > high:
+            yield from told.pattern.finditer(folded, low, high)
+            low = place - n_before
+        high = place + _LONGEST_BEHIND
+    yield from told.pattern.finditer(folded, low, high)
+
+
+def find_named(folded: str, name: str) -> Iterator[tuple[int, int]]:
+    """Spans of amounts, shares, dates and periods that sentences call by a name."""
+    pattern = _pattern_of(name)
+    behind = _code if _numbers.search(name) else _says
+    for found in pattern.finditer(folded) if pattern else ():
+        start = found.start()
+        if _another.search(folded, max(start - _LONGEST_ANOTHER, 0), start):
+            continue
+        says = behind.match(folded, found.end()) or _before(folded, start)
+        if says is not None:
+            yield says.span("value" if says.groupdict().get("value") else "whole")
 
 
 def _before(folded: str, start: int) -> re.Match[str] | None:

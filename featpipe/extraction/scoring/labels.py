@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
 from featpipe.extraction.scoring.english_statements import find_named
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
+from featpipe.extraction.scoring.name_places import (
+    BULLET,
+    SEAL,
+    behind_box,
+    kept_by_name,
+    places_of_name,
+    values_behind,
+)
 from featpipe.extraction.scoring.phrases import find_phrases
-from featpipe.extraction.scoring.synonyms import OWN_NAMES, in_brackets, is_known, is_party
+from featpipe.extraction.scoring.synonyms import is_party
 from featpipe.extraction.values.text import fold, fold_width
 
 if TYPE_CHECKING:
@@ -27,17 +35,9 @@ if TYPE_CHECKING:
 
 _LONGEST = 200
 _MOST_ENDS = 6
-#: Most characters of a name that has no other word in brackets inside.
-_WHOLE = 3
 #: Items of a list behind a label: the people at a meeting.
 _MOST_ITEMS = 64
-_QUALIFIER = rf"(?:{GAP}\([^()\n]{{1,30}}\)|{GAP}@ ?\d{{1,2}}(?:\.\d{{1,2}})?%)?"
-#: Between two characters of a name: the other word of 中标(成交)金额.
-_WITHIN = rf"{GAP}(?:\({GAP}(?:{HAN}{GAP}){{1,6}}\){GAP})?"
-#: Cells between a party's and that of its name.
-_OWN = rf"(?:{'|'.join(sorted(OWN_NAMES))})"
 _value = re.compile(rf"[^\n\t;。]{{1,{_LONGEST}}}")
-_cell = re.compile(r"[^\n\t:]{1,24}(?=[\n\t]|\Z)")
 _next_label = re.compile(
     r"[^\S\n]{2}[a-z][a-z./#]{0,14}(?: [a-z./#]{1,14}){1,3}\s?:"
     r"|(?:\s+|,\s*)[a-z\u4e00-\u9fff](?:[^\s:,。;]{0,12}|(?:[^\S\n]+[\u4e00-\u9fff]){1,3})"
@@ -50,18 +50,11 @@ _LEGAL = (
 _end = re.compile(
     rf",(?!\d{{3}}(?!\d)| ?{_LEGAL}| \d{{4}}(?![\d年]))|[(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{{2,}}|\Z"
 )
-#: Before an item of a list that has a line of its own.
-_BULLET = r"[-•●◦▪·*–—][^\S\n]{1,3}(?=[^\W\d_])"
-#: A place for a seal or a signature is no value.
-_SEAL = rf"(?:{GAP}\([^()\n]{{0,6}}(?:章|签字|签名|手印)[^()\n]{{0,6}}\))"
-#: One before a value; not before the next label.
-_SEAL_FIRST = rf"(?:{_SEAL}(?!{GAP}[^\s:,。;]{{1,12}}(?:\([^()\n]{{1,30}}\))?{GAP}:))?"
 #: The name of a person or an organisation, and a remark behind it that is no part of it.
 _named = re.compile(
     rf"(?:{PERSON}|{ORGANISATION})(?={GAP}(?:,|\((?!(?:有限|普通|特殊普通)合伙)|先生|女士))"
 )
-_sealed = re.compile(rf"{_SEAL}[^\S\n]*(?:\s|\Z)")
-_box = re.compile(r"(?:[□☐][^\n。;☑☒■✓√]{0,40})*[☑☒■✓√]\s*(?=[^\s□☐])")
+_sealed = re.compile(rf"{SEAL}[^\S\n]*(?:\s|\Z)")
 _form = re.compile(
     # Every branch begins with a sign of its own, which is quick to look for.
     r"□|☐|☑|☒|_(?:(?=[_\s]|\Z)|(?<=[\s_:]_))"
@@ -124,7 +117,7 @@ _of_persons = re.compile(
     r"|judges|guarantors)\Z"
 )
 _english_item = re.compile(
-    rf"(?:{GAP}\([^()\n]{{1,20}}\))?(?:{GAP}(?:;|,(?:{GAP}and\b)?|\band\b){GAP}|{GAP}\n{GAP}{_BULLET})"
+    rf"(?:{GAP}\([^()\n]{{1,20}}\))?(?:{GAP}(?:;|,(?:{GAP}and\b)?|\band\b){GAP}|{GAP}\n{GAP}{BULLET})"
     r"(?P<value>[a-z][a-z'’.-]{0,20}(?:[^\S\n][a-z][a-z'’.-]{0,20}){1,4}?)(?=[^\S\n]*(?:[,;(\n]|and\b|\.?\s*\Z))"
 )
 #: Words in the place of a value that say there is none.
@@ -159,59 +152,6 @@ def has_form_marks(folded: str) -> bool:
     return _form.search(folded) is not None
 
 
-#: English names that a word before makes something else: a due date is no date.
-_BARE = frozenset(["date", "name", "number", "title"])
-#: Before a name that fills a cell with it: Grand Total.
-_grand = re.compile(r"(?<![a-z])(?:grand|invoice|order|sales) {1,2}\Z")
-_LONGEST_GRAND = 10
-
-
-class _Label(NamedTuple):
-    """A name, however it is spaced; as a label before a colon, and as all of a line or cell.
-
-    Matches of a label begin where the name does, and end where its value begins.
-    """
-
-    name: re.Pattern[str]
-    colon: re.Pattern[str]
-    cell: re.Pattern[str]
-
-
-@lru_cache(maxsize=4096)
-def _label(alias: str) -> _Label:
-    name = _name_pattern(re.sub(r"\s+", "", alias))
-    called = rf"(?:{GAP}(?:名称|姓名|全称))?" if is_party(alias) else ""
-    number = rf"(?:{GAP}(?:[一二三四五六七八九十]|\d{{1,2}}))?" if is_party(alias) else ""
-    return _Label(
-        re.compile(name),
-        re.compile(
-            rf"(?:(?<![^\W_]){name}{number}{_QUALIFIER}|(?<=\(){name}[^()\n]{{0,20}}\)(?:{GAP}{_OWN})?)"
-            rf"{GAP}[是为]?{GAP}(?::|(?=__)){_SEAL_FIRST}{GAP}(?:\n\s*(?=[^\n:]*(?:\n|\Z))(?:{_BULLET})?)?"
-            rf"(?:_+{GAP})?(?=[^\s:])(?!{_SEAL})"
-        ),
-        re.compile(
-            rf"{name}{called}{_QUALIFIER}{GAP}(?:\t(?:{GAP}\t|{_OWN}{GAP}\t)*|(?P<line>\n+)"
-            rf"|(?<=\s\s)(?!\S[^\n]*\S[^\S\n]{{2}}))"
-            rf"{GAP}(?=[^\s:])(?=[^\n\t:]*(?:[\n\t]|\Z))"
-        ),
-    )
-
-
-def _name_pattern(name: str) -> str:
-    """A name however it is spaced.
-
-    劳动者姓名 may be written (劳动者)姓名, and 合同编号 合同(协议)编号.
-    """
-    own = max((end for end in OWN_NAMES if name.endswith(end)), key=len, default="")
-    stem = name.removesuffix(own) if len(name) > len(own) + 1 else name
-    whole = (_WITHIN if len(stem) > _WHOLE else GAP).join(map(re.escape, stem))
-    if name.isascii() and name.isalpha():
-        # The rent is not in "current"; a pattern that begins with a letter is looked for sooner.
-        apart = rf"(?<![a-z][ ]{name[0]})" if name in _BARE else ""
-        return rf"{name[0]}(?<![a-z]{name[0]}){apart}{whole[1:]}(?![a-z])"
-    return whole if stem == name else rf"{whole}\)?{GAP}{GAP.join(map(re.escape, own))}"
-
-
 def are_of_clauses(names: Sequence[str]) -> bool:
     """Whether fields of such names have clauses as values, with commas and labels in them."""
     return any(_of_clause.search(fold_width(name)) for name in names)
@@ -225,7 +165,7 @@ def labelled_starts(folded: str, aliases: Sequence[str]) -> dict[int, bool]:
     """
     found: dict[int, bool] = {}
     for alias in filter(str.strip, aliases):
-        for start, is_sure in _starts(folded, _label(fold_width(alias))):
+        for start, is_sure in values_behind(folded, fold_width(alias)):
             found[start] = found.get(start, False) or is_sure
     found |= dict.fromkeys(_named_places(folded, aliases), True)
     if any(_of_person.search(fold_width(alias)) for alias in aliases):
@@ -236,44 +176,19 @@ def labelled_starts(folded: str, aliases: Sequence[str]) -> dict[int, bool]:
 
 def _named_places(folded: str, aliases: Iterable[str]) -> dict[int, int]:
     """Where what phrases, and labels without a colon, call by one of some names begins and ends."""
-    wanted = {fold(alias) for alias in aliases}
-    places = {
-        label.value: label.end
+    return {start: end for alias in aliases for start, end in _places_called(folded, alias)}
+
+
+@kept_by_name
+def _places_called(folded: str, alias: str) -> tuple[tuple[int, int], ...]:
+    wanted = fold(alias)
+    labels = (
+        (label.value, label.end)
         for label in find_bare_labels(folded)
-        if label.words in wanted or label.qualifier in wanted
-    }
-    places |= {p.start: p.end for p in find_phrases(folded) if p.words in wanted}
-    return places | dict(find_named(folded, map(fold_width, aliases)))
-
-
-def _starts(folded: str, label: _Label) -> Iterator[tuple[int, bool]]:
-    """Where values begin behind one name. To look for the name alone first is ten times as fast."""
-    done = 0
-    name = label.name.search(folded)
-    while name is not None:
-        at = name.start()
-        grand = _grand.search(folded, max(at - _LONGEST_GRAND, 0), at)
-        edge = grand.start() if grand else at
-        while edge > done and folded[edge - 1].isspace() and folded[edge - 1] not in "\n\t":
-            edge -= 1
-        is_first = edge == 0 or folded[edge - 1] in "\n\t"
-        order = (label.cell, label.colon) if edge < at else (label.colon, label.cell)
-        tried = (one.match(folded, at) for one in order if is_first or one is label.colon)
-        match = next(filter(None, tried), None)
-        if match is not None and match.re is label.cell and _is_header(folded, match.end()):
-            match = None  # 货物名称 and 规格 are headers, side by side or one below the other
-        if match is not None:
-            done = match.end()
-            ticked = _box.match(folded, done)
-            value = ticked.end() if ticked else done
-            yield value, match.re is label.colon or match["line"] is None
-        name = label.name.search(folded, max(done, at + 1))
-
-
-def _is_header(folded: str, start: int) -> bool:
-    """Whether a cell is a known label, all of it."""
-    cell = _cell.match(folded, start)
-    return cell is not None and is_known("".join(in_brackets.sub("", cell[0]).split()))
+        if wanted in (label.words, label.qualifier)
+    )
+    phrases = ((p.start, p.end) for p in find_phrases(folded) if p.words == wanted)
+    return (*labels, *phrases, *find_named(folded, fold_width(alias)))
 
 
 def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) -> list[int]:
@@ -290,11 +205,10 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
         states = _states if are_own and not is_party(fold(alias)) else _states_name
         if alias.isascii() and states is _states:
             states = _states_english
-        for name in _label(fold_width(alias)).name.finditer(folded):
-            stated = states.match(folded, name.end())
-            if stated is not None and not _is_blank_alone(folded, name, stated):
-                ticked = _box.match(folded, stated.end())
-                value = ticked.end() if ticked else stated.end()
+        for start, end in places_of_name(folded, fold_width(alias)):
+            stated = states.match(folded, end)
+            if stated is not None and not _is_blank_alone(folded, start, stated):
+                value = behind_box(folded, stated.end())
                 taxed = _taxed.match(folded, value)
                 value = taxed.end() if taxed else value
                 prefix = _prefix.match(folded, value)
@@ -311,16 +225,15 @@ def named_starts(folded: str, aliases: Sequence[str]) -> list[int]:
     for alias in map(fold_width, filter(str.strip, aliases)):
         for kind, pattern in ((_of_organisation, _organisation), (_of_person, _person_named)):
             if kind.search(alias):
-                names = _label(alias).name.finditer(folded)
-                found += [n.end() for n in names if pattern.match(folded, n.end())]
+                ends = (end for _, end in places_of_name(folded, alias))
+                found += [end for end in ends if pattern.match(folded, end)]
     return found
 
 
-def _is_blank_alone(folded: str, name: re.Match[str], stated: re.Match[str]) -> bool:
+def _is_blank_alone(folded: str, before: int, stated: re.Match[str]) -> bool:
     """Whether a blank joins words that begin no clause: those are a part of a sentence."""
     if stated[0].strip() or not stated[0] or folded[stated.end()].isdigit():
         return False
-    before = name.start()
     while before and folded[before - 1] == " ":
         before -= 1
     return folded[before - 1 : before] not in {"", *",;。\n\t()"}

@@ -112,9 +112,12 @@ _FOLDED = CharacterTable(lambda char: ord(_fold_char(char)), np.uint32)
 
 def fold_width(text: str) -> str:
     """Half width, lower case, one form of bracket, quote and dash. The length is kept."""
-    if len(text) < _LONG:
-        return "".join(map(_fold_char, text))
-    return text_of(_FOLDED.look_up(points_of(text)))
+    return _fold_short(text) if len(text) < _LONG else text_of(_FOLDED.look_up(points_of(text)))
+
+
+@lru_cache(maxsize=65536)
+def _fold_short(text: str) -> str:
+    return "".join(map(_fold_char, text))
 
 
 #: Upright strokes between the cells of a row, and the wider ones that boxes are drawn with.
