@@ -24,6 +24,7 @@ from featpipe.extraction.scoring.statements import (
     find_statements,
 )
 from featpipe.extraction.scoring.synonyms import is_party, synonyms_of
+from featpipe.extraction.values.text import matches_near, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +66,8 @@ _signed = re.compile(
     rf"于{GAP}(?P<value>{DATE}){GAP}(?:由双方|与[^。;\n]{{2,60}}?)?(?:在(?P<place>[^,。;\n]{{2,20}}?))?"
     rf"(?:正式|共同)?(?:签订|签署|订立)"
 )
+#: Characters of a date, and of blanks behind it, at most.
+_LONGEST_DATE = 60
 _issued = re.compile(rf"(?P<value>{DATE}){GAP}印发")
 #: Northgate is no number, and no word is one.
 _serial = re.compile(
@@ -111,7 +114,8 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
         found = {*_last_date(folded, "落款日期")}
         if "\n" in folded.strip():  # more than a sentence
             found |= {*find_statements(folded)}
-        found |= {Phrase(*one.span("value"), "印发日期") for one in _issued.finditer(folded)}
+        near = matches_near(_issued, folded, places_of(("印发",), folded), _LONGEST_DATE, 2)
+        found |= {Phrase(*one.span("value"), "印发日期") for one in near}
     found |= {*find_roles(folded), *(Phrase(*told) for told in find_english(folded))}
     found |= {Phrase(*one.span("value"), "单据编号") for one in _serial.finditer(head)}
     return tuple(sorted(found))

@@ -27,7 +27,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.synonyms import in_brackets, is_known
-from featpipe.extraction.values.text import STROKE, fold_width
+from featpipe.extraction.values.text import STROKE, fold_width, line_starts, matches_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,18 +51,18 @@ _border = re.compile(
 _parting = re.compile(r"[\t|│┃]")
 _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
-#: In folded text.
-#: Digits of a header: of a year with what tells its part, as 2023年1-6月, and of RMB'000.
+#: Digits of a header, in folded text: of a year with what tells its part, as 2023年1-6月, and of
+#: RMB'000.
 _in_header = re.compile(
     r"(?<!\d)(?:19|20)\d\d(?:年(?:度|末|底|初|\d{1,2}(?:[-~至]\d{1,2})?月(?:\d{1,2}日|[末底])?)?"
     r"|[-/.]\d{1,2}(?:[-/.]\d{1,2})?)?(?![\d,.])|'000s?(?!\d)"
 )
-#: First cells of rows of sums, in folded text.
-#: Lines that may be such rows, of any width of letters: few are parted into cells.
+#: Lines that may be rows of sums, of any width of letters: few are parted into cells.
 _line_of_sums = re.compile(
-    r"^[^\S\n]*[|│┃]?[^\S\n]*(?:[合总小共]|sub|grand|total|sum|[\uff21-\uff5a])[^\n]*",
-    re.MULTILINE | re.IGNORECASE,
+    r"[^\S\n]*[|│┃]?[^\S\n]*(?:[合总小共]|sub|grand|total|sum|[\uff21-\uff5a])[^\n]*",
+    re.IGNORECASE,
 )
+#: First cells of rows of sums, in folded text.
 _row_of_sums = re.compile(
     r"(?:(?:合|总|小|共)\s*计|(?:sub|grand\s)?total|sum)\s*(?:\([^()]*\))?\s*:?\s*"
 )
@@ -156,7 +156,7 @@ def _row(text: str, start: int, words: str) -> Row:
 
 def rows_of_sums(text: str) -> Iterator[tuple[int, int]]:
     """Character spans of rows of several cells, the first of which is 合计, 小计, Total ..."""
-    for line in _line_of_sums.finditer(text):
+    for line in matches_at(_line_of_sums, text, line_starts(text)):
         for row in rows_of_cells(line[0]):
             start, end = (line.start() + edge for edge in row[0])
             if len(row) > 1 and _row_of_sums.fullmatch(fold_width(text[start:end])):

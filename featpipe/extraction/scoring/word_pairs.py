@@ -9,7 +9,7 @@ import numpy as np
 
 from featpipe.extraction.scoring.tokens import mix
 from featpipe.lexical.bm25 import Okapi, compute_statistics
-from featpipe.store.sorted_values import distinct, is_in
+from featpipe.store.sorted_values import distinct, places_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,8 @@ class WordPairs:
         return np.asarray(scores.reshape(shape), np.float64)
 
     def _ids_of(self, pairs: Ints) -> Ints:
-        return np.searchsorted(self.distinct, pairs[is_in(pairs, self.distinct)])
+        places = places_in(pairs, self.distinct)
+        return places[places >= 0]
 
 
 def make_word_pairs(tokens: Tokens, n_sentences: int) -> WordPairs:

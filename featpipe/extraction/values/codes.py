@@ -73,7 +73,7 @@ of_year = re.compile(
     rf"[\u4e00-\u9fff]{{1,6}}\s?\d{{0,6}}[\u4e00-\u9fff]{{0,6}}?\s?(?:第\s?)?\d+\s?号{_BRANCH}"
 )
 #: ``1.`` at the start of a line is no part of ``1.2024年``.
-_numbering = re.compile(r"(?m)^([^\S\n]*\d{1,2})\.(?=\d)")
+_numbering = re.compile(r"(\n[^\S\n]*\d{1,2})\.(?=\d)")
 _amount = re.compile(rf"(?:{'|'.join(w for w in CURRENCIES if w.isascii() and w.isalpha())})[\d.]+")
 _thousands = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d]|,\d)")
 #: 14:30, but not the share of 股东2:30%.
@@ -86,6 +86,9 @@ _year = re.compile(_YEAR)
 _MOST_BEFORE_YEAR = 12
 #: Signs below 128 that a joined code is made of.
 _IS_SIGN = np.array([chr(n) in "abcdefghijklmnopqrstuvwxyz0123456789-_/." for n in range(128)])
+#: Those of a code of which a part is hidden, and marks that hide one, at least.
+_IS_JOINED = _IS_SIGN & (np.arange(128) != ord("."))
+_LEAST_MASKS = 2
 #: Digits of a card, of thousands, and of a time of the day, at least.
 _CARD_DIGITS, _THOUSANDS_DIGITS, _TIME_DIGITS = 12, 4, 3
 #: What ends these patterns reaches so far behind their digits and marks.
@@ -98,7 +101,7 @@ def find_codes(folded: str) -> Iterator[tuple[int, int]]:
     Digits alone are none, unless in the groups of a card; a decimal number is one, as it has no
     parts either.
     """
-    text = _numbering.sub(r"\1 ", folded)
+    text = _numbering.sub(r"\1 ", f"\n{folded}")[1:]
     yield from _find_joined(text)
     for match in _matches_in_runs(_grouped, text, " ", _CARD_DIGITS):
         if not _years.fullmatch(match[0]):
@@ -130,7 +133,14 @@ def _find_joined(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_masked(text: str) -> Iterator[tuple[int, int]]:
-    for match in chain(_with_mask.finditer(text), _grouped_mask.finditer(text)):
+    points = points_of(text)
+    is_mask = (points == ord("*")) | (points == ord("×"))
+    runs = _runs(is_mask | _IS_JOINED[np.minimum(points, 127)], is_mask, _LEAST_MASKS)
+    # The sign of a province may be before a run.
+    codes = (
+        code for start, end in runs for code in _with_mask.finditer(text, max(start - 1, 0), end)
+    )
+    for match in chain(codes, _grouped_mask.finditer(text)):
         code = match[0]
         inner = code.strip("*×")
         is_marked = code != inner and code[0] == code[-1] and not _mask.search(inner)

@@ -223,6 +223,27 @@ def matches_at(
             yield match
 
 
+def matches_near(
+    pattern: re.Pattern[str], text: str, places: Iterable[int], n_before: int, n_behind: int
+) -> Iterator[re.Match[str]]:
+    """The matches of ``pattern.finditer(text)`` that hold some places, which ascend.
+
+    They begin and end so many characters before and behind one, at most.
+    """
+    low = high = 0
+    for place in places:
+        if place - n_before > high:
+            yield from pattern.finditer(text, low, high)
+            low = place - n_before
+        high = place + n_behind
+    yield from pattern.finditer(text, low, high)
+
+
+def line_starts(text: str) -> list[int]:
+    """Where the lines of a text begin: a pattern with ``^`` tries every character."""
+    return [0, *(place + 1 for place in places_of(("\n",), text))]
+
+
 def places_of(words: Iterable[str], text: str) -> list[int]:
     """Where any of some words begin in a text, in longer words as well, ascending."""
     found: set[int] = set()
