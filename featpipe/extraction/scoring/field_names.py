@@ -126,7 +126,7 @@ def _with_synonyms(features: PageFeatures, found: Candidates, names: Sequence[st
     if not related:
         return own
     others = _columns_of(features, found, related, are_own=False)
-    folded = [fold(name) for name in names]
+    folded = tuple(fold(name) for name in names)
     labels = features.tokens.label_text
     alien = [n for n, label in labels.items() if is_other_kind(label, folded)]
     others[is_in(features.tokens.label[found.first], np.array(sorted(alien), np.int64))] = 0.0

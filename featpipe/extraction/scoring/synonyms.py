@@ -112,6 +112,7 @@ def heads_of(names: Iterable[str], labels: Iterable[str]) -> list[str]:
     )
 
 
+@lru_cache(maxsize=1 << 16)
 def names_same(label: str, name: str) -> bool:
     """Whether a label has a name, and no word right before it that makes it another thing.
 
@@ -144,7 +145,8 @@ def _names_english(label: str, name: str) -> bool:
     )
 
 
-def is_other_kind(label: str, names: Iterable[str]) -> bool:
+@lru_cache(maxsize=1 << 16)
+def is_other_kind(label: str, names: tuple[str, ...]) -> bool:
     """Whether a label is of another kind of what names are of: 投标保证金 for 履约保证金.
 
     A synonym of theirs may be all that the two have in common; a name that is the word itself,
@@ -162,6 +164,7 @@ def is_other_kind(label: str, names: Iterable[str]) -> bool:
     )
 
 
+@lru_cache(maxsize=1 << 16)
 def is_party(label: str) -> bool:
     """Whether a label, folded and without blanks, is what a party of a document is called."""
     name = without_ordinal(label)
