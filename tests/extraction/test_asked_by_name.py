@@ -153,7 +153,7 @@ def test_each_field_has_its_values(cache: Path, text: str, wanted: dict[str, lis
     ],
 )
 def test_a_label_may_be_of_another_kind(label: str, name: str, *, is_other: bool) -> None:
-    assert is_other_kind(label, [name]) == is_other
+    assert is_other_kind(label, (name,)) == is_other
 
 
 @pytest.mark.parametrize(

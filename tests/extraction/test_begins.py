@@ -15,7 +15,13 @@ from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.page import page_of_text
 from featpipe.extraction.values import amounts, codes, counts, periods
 from featpipe.extraction.values.begins import money_places, numeral_places
-from featpipe.extraction.values.text import fold_width, matches_at, places_of
+from featpipe.extraction.values.text import (
+    fold_width,
+    line_starts,
+    matches_at,
+    matches_near,
+    places_of,
+)
 from featpipe.extraction.values.values import find_periods, find_values
 from featpipe.store.sorted_values import distinct
 
@@ -100,3 +106,15 @@ def test_a_bracket_behind_a_mark_belongs_to_no_word() -> None:
     marks = brackets.BracketMarks.of(features.folded, features.tokens)
     starts = features.tokens.start[np.flatnonzero(marks.goes_on)].tolist()
     assert [features.folded[at : at + 3] for at in starts] == ["(上海"]
+
+
+@given(st.text("no. ab\n1", max_size=60))
+def test_what_is_looked_for_near_words_is_all_that_there_is(text: str) -> None:
+    pattern = re.compile(r"[ab]{1,3}\bno|\bno\.1{1,2}|a no(?!\n)")
+    near = matches_near(pattern, text, places_of(("no",), text), 4, 6)
+    assert spans(near) == spans(pattern.finditer(text))
+
+
+@given(st.text("ab\n ", max_size=60))
+def test_lines_begin_where_a_pattern_for_it_does(text: str) -> None:
+    assert line_starts(text) == [one.start() for one in re.finditer("(?m)^", text)]

@@ -34,8 +34,8 @@ PARTIES = """
 抵押人, mortgagor;
 抵押权人, mortgagee;
 保险人, 承保公司, 承保人, insurer;
-原告, 申请人, 起诉方, 原审原告, 反诉原告, plaintiff, claimant, applicant;
-被告, 被申请人, 被告人, 原审被告, 反诉被告, defendant, respondent;
+原告, 申请人, 起诉方, 起诉人, 原审原告, 反诉原告, plaintiff, claimant, applicant;
+被告, 被申请人, 被告人, 应诉方, 被起诉方, 原审被告, 反诉被告, defendant, respondent;
 上诉人, 再审申请人, appellant;
 被上诉人, appellee;
 第三人, 原审第三人, third party;
@@ -47,7 +47,8 @@ PARTIES = """
 投保人, policyholder;
 被保险人, 受益人, insured, beneficiary;
 收货人, 收件人, consignee;
-采购代理机构, 招标代理机构, 代理机构, 招标代理, 采购代理, 招标代理单位, 代理单位;
+采购代理机构, 招标代理机构, 代理机构, 招标代理, 采购代理, 招标代理单位, 代理单位,
+    受托机构, 委托代理机构, 委托代理, 招标代理公司, 采购代理单位;
 竞得人, 竞得单位, 受让人, 受让单位;
 被处罚人, 被处罚单位, 被处罚当事人, 当事人, 行政相对人;
 发货人, 寄件人, 托运人, consignor, shipper;
@@ -56,7 +57,8 @@ NAMES = """
 受托方, 受托人, 服务方, 代理人, agent;
 股东, 股东名称, 股东姓名, 持有人, 持股人, shareholder, stockholder;
 标的公司, 目标公司, 标的企业, 被投资公司, 被收购方, target, target company;
-法院, 审理法院, 受理法院, court;
+法院, 审理法院, 受理法院, 受理机构, court;
+受理机构, 受理法院, 仲裁机构, 受理机关, 审理机构, 审理法院, 管辖法院, 仲裁委员会;
 管辖法院, 诉讼法院;
 仲裁机构, 仲裁委员会;
 冻结机关, 执行机关, 司法机关, 执行法院, 冻结法院, 人民法院;
@@ -70,29 +72,31 @@ NAMES = """
 公司名称, 企业名称, 单位名称, 名称, company, company name;
 增持方, 增持人, 增持股东, 增持主体;
 减持方, 减持人, 减持股东, 减持主体;
-项目名称, 工程名称, 标段名称, 标的名称, 招标项目, 采购项目, 中标项目, 项目, 工程, project,
+项目名称, 工程名称, 标段名称, 标的名称, 招标项目, 采购项目, 采购标的, 中标项目, 项目, 工程, project,
     project name;
 合同名称, 协议名称, 合同, 协议书, contract name, agreement name, document name;
 标的, 标的物, 货物名称, 产品名称, 商品名称, 设备名称, 物资名称, 材料名称, 品名, 采购内容, subject,
     product;
 合同编号, 协议编号, 合同号, contract number, contract no;
 发票号码, 发票号, 票据号, invoice number, invoice no, invoice no., invoice id, invoice #;
-订单号, 订单编号, 采购单号, order number, order no, order no., po number,
-    po no, po no., po, po #, purchase order number, purchase order no, purchase order no., your po;
+订单号, 订单编号, 采购单号, order id, order ref, order reference, our order ref, order number,
+    order no, order no., po number, po no, po no., po, po #, purchase order number,
+    purchase order no, purchase order no., your po;
 证券代码, 股票代码, 公司代码, stock code, ticker;
 证券简称, 股票简称, 公司简称, stock name;
-公告编号, 编号, 文号, announcement number;
-项目编号, 招标编号, 采购编号, 采购项目编号, 招标项目编号, 项目代码, project number, project no,
+公告编号, 公告文号, 公告号, 编号, 文号, 文件号, 文件编号, announcement number;
+项目编号, 招标编号, 采购编号, 采购项目编号, 招标项目编号, 标段编号, 招标文件编号, 采购文件编号,
+    标书编号, 招标号, 标号, 项目代码, project number, project no,
     tender number, tender no;
 保险单号, 保单号, 保险单号码, 保单号码, 保险合同号, policy number, policy no, policy no.;
 宗地编号, 地块编号, 宗地号, 地块号;
 处罚决定书文号, 行政处罚决定书文号, 决定书文号, 处罚文号;
 单据编号, 收据编号, 凭证编号, 票据编号, 单据号, 收据号;
-案号, 裁决书编号, 裁决书号, 裁定书文号, 判决书文号, 裁判文书号, 文书号, 案件编号,
-    案件号, case number, case no;
+案号, 受理案号, 仲裁案号, 裁决书编号, 裁决书号, 裁定书文号, 判决书文号, 裁判文书号, 文书号,
+    案件编号, 案件号, case number, case no;
 原审案号, 一审案号, 原判案号;
 原审法院, 一审法院;
-案由, 纠纷类型, cause of action;
+案由, 纠纷类型, 争议类型, 案件性质, 案件类型, cause of action;
 罪名, 案由, charge;
 文书类型, 文书名称, 文书种类;
 案件受理费, 受理费, 诉讼费, 诉讼费用, 案件申请费;
@@ -113,7 +117,10 @@ NAMES = """
 借款金额, 贷款金额, 贷款本金, 借款本金, 借款总额, 贷款总额, 贷款币种及金额, 借款币种及金额,
     融资金额, 授信额度, loan amount,
     principal amount, principal, principal sum, facility amount;
-涉案金额, 诉讼金额, 诉讼标的, 标的额, 诉讼请求金额, amount in dispute;
+涉案金额, 诉讼金额, 诉讼标的, 标的额, 诉讼标的额, 标的金额, 涉案标的额, 涉诉金额, 争议金额,
+    诉讼请求金额, 仲裁金额, 仲裁标的额, 仲裁请求金额, amount in dispute;
+预算金额, 预算, 采购预算, 项目预算, 采购预算金额, 项目预算金额, 预算总金额, 预算总额, 预算价,
+    最高限价, 最高投标限价, 投标最高限价, 招标控制价, 控制价, 拦标价, 招标限价, budget;
 质押金额, 融资金额, 质押融资金额;
 金额, 总额, 总金额, 价款, 款项, amount, money, sum;
 合计, 总计, 总金额, 价税合计, 应付金额, 实付金额, total, grand total, total amount,
@@ -128,6 +135,7 @@ NAMES = """
 违约金, 滞纳金, penalty;
 违约金比例, 违约金率, 违约金标准, 逾期违约金比例, 滞纳金比例, 逾期利率;
 判决金额, 判决支付金额, 判令金额, 判决给付金额;
+投标保证金, 投标担保, 投标担保金额, 投标保证金金额, 投标保证金额, bid security, bid bond;
 保证金, 履约保证金, 押金, 定金, deposit;
 押金, 租赁保证金, 房屋押金;
 注册资本, 注册资金, registered capital;
@@ -152,8 +160,8 @@ NAMES = """
     合同签订日期, 合同签署日期, 签订时间, 签署时间, 订立时间,
     agreement date, signing date, contract date, date of agreement,
     date of contract, execution date;
-公告日期, 公告日, 发布日期, 披露日期, 公示日期, 公告时间, 发布时间, 公告发布日期, 公示发布日期,
-    announcement date;
+公告日期, 公告日, 发布日期, 披露日期, 披露日, 公示日期, 公告时间, 发布时间, 公告发布日期,
+    公示发布日期, announcement date;
 处罚决定日期, 处罚日期, 决定日期, 作出日期;
 签单日期, 出单日期, 签发日期;
 开始日期, 起始日期, 起始日, 质押开始日期, 质押起始日, 冻结起始日, 冻结日期, 起租日, 起始时间,
@@ -167,17 +175,21 @@ NAMES = """
 竣工日期, 计划竣工日期, 完工日期, 竣工时间;
 生效日期, 生效日, effective date;
 开票日期, 发票日期, invoice date, date of invoice, date of issue, issue date;
-交货日期, 交付日期, 交货期, 交货期限, 交货时间, 交付期限, 供货期, delivery date, date of delivery;
+交货日期, 交付日期, 交货期, 交货期限, 交货时间, 交付期限, 供货期, delivery date, date of delivery,
+    required by, required date, date required, deliver by, delivery by, delivery due,
+    delivery due date, requested delivery date, expected delivery, expected delivery date, eta;
 付款日期, 支付日期, 付款期限, due date, payment date, payment due date,
     payment due, pay by;
 判决日期, 裁判日期, 裁定日期, 裁决日期, 调解日期, judgment date;
-立案日期, 受理日期, filing date;
+立案日期, 受理日期, 立案时间, 受理时间, 立案日, 受理日, 登记立案日, 登记立案日期, 立案受理日期,
+    filing date;
 开庭日期, 审理日期, 开庭时间, hearing date;
 落款日期, 授权日期, 委托日期, 出具日期, 发函日期, 签发日期, 通知日期, 函件日期, 申请日期, 填表日期,
     报告日期, 制表日期;
 日期, 时间, date;
-投标截止时间, 投标截止日期, 投标文件截止时间, 投标文件递交截止时间, 递交投标文件截止时间,
-    投标文件提交截止时间, 文件递交截止时间, 文件提交截止时间, 响应文件截止时间;
+投标截止时间, 投标截止日期, 投标截止, 截标时间, 截标, 投标文件截止时间, 投标文件递交截止时间,
+    递交投标文件截止时间, 投标文件提交截止时间, 文件递交截止时间, 文件提交截止时间,
+    响应文件截止时间;
 土地面积, 出让面积, 宗地面积, 用地面积, 地块面积;
 面积, 建筑面积, 租赁面积, 房屋面积, 出租面积, 房屋建筑面积, area;
 工期, 合同工期, 履行期限, 合同期限, 中标工期, 履约期限, 合同履行期限, 合同履行期, 服务期,
@@ -196,6 +208,7 @@ NAMES = """
 地块位置, 宗地位置, 土地位置, 宗地坐落, 土地坐落;
 土地用途, 用地性质, 规划用途, 规划用地性质;
 坐落, 房屋坐落, 房屋地址, 房屋位置, 租赁房屋, 坐落地址, 租赁地址;
+开标地点, 开标地址, 开标场所;
 交货地点, 交付地点, 到货地点, 送货地点, 供货地点, place of delivery, delivery place;
 施工地点, 项目地点, 工程地点, 建设地点, 履行地点, place of performance;
 联系电话, 电话, 手机, 电话号码, telephone, phone, tel;

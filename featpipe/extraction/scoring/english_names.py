@@ -33,8 +33,10 @@ key personnel, key staff, key people, key persons, key individuals, nominated pe
 document number, document no, document no., invoice number, invoice no, invoice no., invoice #,
     purchase order number, purchase order no, purchase order no., order number, po number;
 issue date, invoice date, date of issue, order date, date of order, po date, document date;
+order date, date of order, ordered on, order placed on, po date, purchase order date;
 payment term, payment terms, terms of payment, terms, payment;
-total amount, order value, order total, invoice total, grand total, total value;
+total amount, order value, order total, invoice total, grand total, total value, po total,
+    gross total, amount incl. vat, amount including vat, total incl. vat, total including vat;
 project, project title, project name;
 contract price, fixed price, contract sum, total price, total fee, total contract value;
 salary, annual salary, base salary, basic salary, gross salary, yearly salary;
@@ -44,7 +46,9 @@ probation period, probationary period, probation, trial period;
 employer, company;
 notice period, period of notice, termination notice period, termination notice,
     notice of termination, termination on notice, notice of termination for convenience;
-item, items, item description, description, description of goods, description of services,
+incoterm, incoterms, incoterms 2020, delivery terms, terms of delivery, delivery clause,
+    trade terms, shipping terms;
+item, items, article, item description, description, description of goods, description of services,
     particulars, goods, product, product description;
 confidentiality period, confidentiality term, non-disclosure period, duration of confidentiality;
 liability cap, cap on liability, limitation of liability, maximum liability, limit of liability;

@@ -23,8 +23,8 @@ _DOCUMENTS = 8
 #: Most characters of a name that has no other word in brackets inside.
 _WHOLE = 3
 _QUALIFIER = rf"(?:{GAP}\([^()\n]{{1,30}}\)|{GAP}@ ?\d{{1,2}}(?:\.\d{{1,2}})?%)?"
-#: Between two characters of a name: the other word of 中标(成交)金额.
-_WITHIN = rf"{GAP}(?:\({GAP}(?:{HAN}{GAP}){{1,6}}\){GAP})?"
+#: Between two characters of a name: the other word of 中标(成交)金额, and 的 of 涉案的金额.
+_WITHIN = rf"{GAP}(?:\({GAP}(?:{HAN}{GAP}){{1,6}}\){GAP})?(?:的{GAP})?"
 #: Cells between a party's and that of its name.
 _OWN = rf"(?:{'|'.join(sorted(OWN_NAMES))})"
 _cell = re.compile(r"[^\n\t:]{1,24}(?=[\n\t]|\Z)")
