@@ -39,6 +39,8 @@ _CLOSING = hashes_of((
     *"的与和及为于在中等发之将是由以已对向签关近就成拟共所持及均系",
     "and", "of", "or", "to", "in", "is", "has", "for", "by", "with", "shall",
 ))  # fmt: skip
+#: Blanks between the columns of a print-out.
+_column_gap = re.compile(r"(?<=\S) {4,}(?=\S)")
 _organisation_end = re.compile(
     r"公司|集团|银行|分行|支行|政府|委员会|管委会|大学|学院|医院|研究院|设计院|研究所|中心|指挥部|联合体"
     r"|合伙企业|(?:有限合伙)\)?|管理局|管理处|办公室|法院|事务所|协会|基金会|总队|支队|总公司|厂|局|厅|署|院|所|部|处|社"
@@ -72,7 +74,7 @@ class BoundaryContext:
     last_pairs: Ints
     """Hash of each token with the one before it."""
     opens: Bools
-    """Behind a mark or an opening word."""
+    """Behind a mark, an opening word, or the number of a clause."""
     closes: Bools
     """Before a mark or a closing word."""
     startable: Bools
@@ -84,7 +86,7 @@ class BoundaryContext:
     cells_before: Ints
     """(n_tokens + 1,) running count of the tabs that part the cells of a table."""
     cell_number: Ints
-    """(n_tokens,) how many cells with headers begin at or before each token."""
+    """(n_tokens,) how many cells with headers, or behind wide gaps, begin at or before a token."""
     words: Ints
     """(n,) tokens that begin a word and are no mark."""
     entities: tuple[Ints, Ints]
@@ -121,12 +123,15 @@ def make_boundary_context(page: Page, folded: str, tokens: Tokens, cuts: Bools) 
     before, behind = np.concatenate((none, code[:-1])), np.concatenate((code[1:], none))
     is_stop = _is_clause_stop(tokens)
     in_code = cuts[tokens.start] | cuts[tokens.end]
+    clause_starts = _clause_starts(tokens, is_stop)
+    opens = np.concatenate((none == 0, is_mark[:-1])) | is_in(before, _OPENING)
+    opens[clause_starts] = True  # 1.1 某某工程
     return BoundaryContext(
         before=before,
         pair_before=np.concatenate((np.zeros(2, np.int64), pairs))[:n],
         behind=behind,
         last_pairs=np.concatenate((none, pairs[:-1])),
-        opens=np.concatenate((none == 0, is_mark[:-1])) | is_in(before, _OPENING),
+        opens=opens,
         closes=np.concatenate((is_mark[1:], none == 0)) | is_in(behind, _CLOSING),
         startable=~is_mark | (code == OPENING_BRACKET),
         endable=~is_mark | (code == CLOSING_BRACKET),
@@ -134,11 +139,11 @@ def make_boundary_context(page: Page, folded: str, tokens: Tokens, cuts: Bools) 
         is_organisation_end=is_in(tokens.end, _organisation_ends(folded)),
         marks_before=np.concatenate(([0], np.cumsum(is_mark & ~is_bracket & ~in_code))),
         cells_before=np.concatenate(([0], np.cumsum(code == _TAB))),
-        cell_number=np.cumsum(np.isin(np.arange(n), cells[0])),
+        cell_number=np.cumsum(np.isin(np.arange(n), cells[0]) | _behind_gap(folded, tokens)),
         words=np.flatnonzero(tokens.is_word_start & ~is_mark),
         entities=tokens.spans([(span.start, span.end) for span in page.entities]),
         cells=cells,
-        clause_starts=_clause_starts(tokens, is_stop),
+        clause_starts=clause_starts,
         clause_ends=_clause_ends(tokens, is_stop),
     )
 
@@ -157,6 +162,15 @@ def _is_clause_stop(tokens: Tokens) -> Bools:
     is_break = tokens.code == _BREAK
     joined &= ~np.append(is_break[1:], False)
     return np.asarray(is_in(tokens.code, _CLAUSE_STOPS) | ((tokens.code == _POINT) & ~joined))
+
+
+def _behind_gap(folded: str, tokens: Tokens) -> Bools:
+    """Tokens (n,) behind a gap that parts two columns: 甲　　方 is one word."""
+    behind = np.zeros(len(tokens), bool)
+    ends = [gap.end() for gap in _column_gap.finditer(folded)] if "    " in folded else []
+    if ends:
+        behind[np.searchsorted(tokens.start, ends)] = True
+    return behind
 
 
 def _clause_starts(tokens: Tokens, is_stop: Bools) -> Ints:

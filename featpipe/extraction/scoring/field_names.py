@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.candidates import Candidates
-from featpipe.extraction.scoring.labels import labelled_starts, named_starts, stated_starts
+from featpipe.extraction.scoring.labels import labelled_starts, named_values, stated_starts
 from featpipe.extraction.scoring.party_details import OWN_LABELS, is_in_block
 from featpipe.extraction.scoring.synonyms import (
     VAGUE,
@@ -143,7 +143,7 @@ def _columns_of(
     for start, is_sure in labelled_starts(text, names).items():
         at_start[start] = 1.0 if is_sure else _ALONE
     stated = stated_starts(text, names, are_own=are_own)
-    stated += named_starts(text, names) if are_own else []
+    stated += [start for start, _ in named_values(text, names)] if are_own else []
     at_start[stated] = np.maximum(at_start[stated], _STATED)
     near, at_end = np.zeros((2, len(tokens) + 1))
     # However they are spaced: 甲　方.

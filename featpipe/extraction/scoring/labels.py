@@ -216,17 +216,26 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
     return found
 
 
-def named_starts(folded: str, aliases: Sequence[str]) -> list[int]:
-    """Characters at which a name of a person or an organisation begins, right behind an alias.
+#: Names of a person and of an organisation, and of what both are.
+_NAMED = ((_of_person, _person_named), (_of_organisation, _organisation))
+
+
+def named_values(
+    folded: str,
+    aliases: Sequence[str],
+    kinds: Sequence[tuple[re.Pattern[str], re.Pattern[str]]] = _NAMED,
+) -> list[tuple[int, int]]:
+    """Spans of names that stand right behind an alias; that of an organisation may be cut short.
 
     So sentences call those who act: 由监理单位 *某监理有限公司* 签发, 项目经理 *李四* 不得更换.
     """
-    found = []
+    found: list[tuple[int, int]] = []
     for alias in map(fold_width, filter(str.strip, aliases)):
-        for kind, pattern in ((_of_organisation, _organisation), (_of_person, _person_named)):
+        for kind, pattern in kinds:
             if kind.search(alias):
                 ends = (end for _, end in places_of_name(folded, alias))
-                found += [end for end in ends if pattern.match(folded, end)]
+                names = filter(None, (pattern.match(folded, end) for end in ends))
+                found += [name.span() for name in names]
     return found
 
 
@@ -272,7 +281,7 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
         found += [(start, end) for end in ends]
         if ends:
             found += _further_items(folded, ends[0], _english_item if are_persons else _item)
-    return found
+    return found + named_values(folded, aliases, _NAMED[:1])
 
 
 def exact_places(folded: str, *, are_whole: bool = False) -> list[tuple[int, int]]:

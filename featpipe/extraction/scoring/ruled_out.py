@@ -12,7 +12,7 @@ import numpy as np
 from featpipe.extraction.scoring.candidates import ENTITY, SHAPED
 from featpipe.extraction.scoring.party_details import ROLES, roles_in
 from featpipe.extraction.values.text import fold
-from featpipe.store.sorted_values import is_in
+from featpipe.store.sorted_values import distinct, is_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +46,12 @@ def with_letters(found: Candidates, features: PageFeatures) -> Candidates:
     _, *letters, _ = features.character_counts
     n_letters = np.add.reduce([own[end] - own[start] for own in letters])
     return found.where(n_letters > 0)
+
+
+def without_phones(found: Candidates, features: PageFeatures) -> Candidates:
+    """The candidates that are no telephone numbers: 0836-4410275 is no number of a contract."""
+    first, last = features.tokens.spans([(one.start, one.end) for one in features.find("phone")])
+    return found.where(~is_in(found.codes, distinct(first << 32 | last)))
 
 
 def of_parties(found: Candidates, features: PageFeatures, parties: Ints) -> Candidates:
