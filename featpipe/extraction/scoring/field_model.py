@@ -36,7 +36,7 @@ from featpipe.extraction.scoring.ruled_out import (
     of_roles,
     with_letters,
     without_names,
-    without_phones,
+    without_other_types,
 )
 from featpipe.extraction.scoring.sentence_model import SentenceModel, SentenceScores
 from featpipe.extraction.scoring.similarity import (
@@ -48,7 +48,6 @@ from featpipe.extraction.scoring.synonyms import is_known, is_party, party_named
 from featpipe.extraction.scoring.totals import settle_totals
 from featpipe.extraction.scoring.value_order import Places, are_parts, order_values
 from featpipe.extraction.values.text import fold
-from featpipe.extraction.values.values import is_readable
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
@@ -323,24 +322,21 @@ def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[S
 def _plausible(model: FieldModel, features: PageFeatures, found: Candidates) -> Candidates:
     """Those that a value of the field may be; samples keep the others, which show what is none."""
     found = without_names(found, features, model.kind)
-    if _have_letters(model):
+    if _is_name(model):
         found = with_letters(found, features)
-    if model.kind in {"id", "text"} and not any(map(_is_phone, model.boundaries.known)):
-        found = without_phones(found, features)
+    if model.kind in {"id", "text"}:
+        found = without_other_types(found, features, model.boundaries.known)
     found = of_parties(found, features, model.boundaries.parties)
     return of_roles(found, features, model.boundaries.roles)
 
 
-def _is_phone(value: str) -> bool:
-    return is_readable(value, "phone")
-
-
-def _have_letters(model: FieldModel) -> bool:
-    """Whether no sample has a number alone, or the values are what somebody is called."""
-    known = model.boundaries.known
-    if model.kind in SHAPED or not all(any(map(str.isalpha, own)) for own in known):
+def _is_name(model: FieldModel) -> bool:
+    """Whether the values are what somebody is called; no sample has a number alone."""
+    if model.kind in SHAPED or not all(
+        any(map(str.isalpha, own)) for own in model.boundaries.known
+    ):
         return False
-    if model.kind in {"organisation", "person"} or (model.kind == "text" and known):
+    if model.kind in {"organisation", "person"}:
         return True
     return any(is_party(fold(name)) or party_named(name) for name in model.aliases)
 

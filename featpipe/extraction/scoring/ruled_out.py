@@ -12,9 +12,12 @@ import numpy as np
 from featpipe.extraction.scoring.candidates import ENTITY, SHAPED
 from featpipe.extraction.scoring.party_details import ROLES, roles_in
 from featpipe.extraction.values.text import fold
+from featpipe.extraction.values.values import is_readable
 from featpipe.store.sorted_values import distinct, is_in
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.candidates import Candidates
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
+
+#: What texts and codes are not, unless samples are: 0836-4410275 is no number of a contract, and
+#: £3,065.00 no article.
+_NO_TEXTS: tuple[FieldType, ...] = ("phone", "money")
 
 
 def without_names(found: Candidates, features: PageFeatures, kind: FieldType) -> Candidates:
@@ -48,9 +55,13 @@ def with_letters(found: Candidates, features: PageFeatures) -> Candidates:
     return found.where(n_letters > 0)
 
 
-def without_phones(found: Candidates, features: PageFeatures) -> Candidates:
-    """The candidates that are no telephone numbers: 0836-4410275 is no number of a contract."""
-    first, last = features.tokens.spans([(one.start, one.end) for one in features.find("phone")])
+def without_other_types(
+    found: Candidates, features: PageFeatures, known: Collection[str]
+) -> Candidates:
+    """The candidates that are of no type that no value known of the field is of."""
+    others = (kind for kind in _NO_TEXTS if not any(is_readable(own, kind) for own in known))
+    spans = [(one.start, one.end) for kind in others for one in features.find(kind)]
+    first, last = features.tokens.spans(spans)
     return found.where(~is_in(found.codes, distinct(first << 32 | last)))
 
 
