@@ -46,6 +46,7 @@ probation period, probationary period, probation, trial period;
 employer, company;
 notice period, period of notice, termination notice period, termination notice,
     notice of termination, termination on notice, notice of termination for convenience;
+purchase order #, purchase order, po number, order number;
 incoterm, incoterms, incoterms 2020, delivery terms, terms of delivery, delivery clause,
     trade terms, shipping terms;
 item, items, article, item description, description, description of goods, description of services,

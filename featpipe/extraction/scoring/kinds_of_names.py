@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.values.values import FieldType
 
 _MONEY = (
-    "金额|价款|总价|单价|价格|合同价|中标价|租金|押金|定金|订金|工资|薪资|保证金|注册资本|总额|余额|预付款|本金"
+    "金额|价款|总价|单价|价格|合同价|中标价|租金|押金|定金|订金|工资|薪资|保证金|预算|限价|控制价|注册资本|总额|余额|预付款|本金"
     "|[收欠余尾货]款|[首尾末中前后]期款|首付款?|进度款|结算款|执行标的额?|价税合计|标的额|[应已未预]付款|工程款|转让款"
     "|罚金|(?<![缴计免消付收交])费"
     r"|\b(?:amount|price|fees?|rent|salary|deposit|cost|subtotal|charge|instal?lment|wage|bonus|value)"
@@ -28,7 +28,10 @@ _ENDINGS: tuple[tuple[FieldType, str], ...] = (
     ("money", _MONEY),
     (
         "date",
-        r"日期|(?:签[订署约]|订立)时间|[到交起止报截付还生收受立判签发基准]\w{0,3}日|(?: |^)date",
+        (
+            "日期|(?:签[订署约]|订立|截止|截标|开标|立案|受理|发布|公告|到期|生效|起始|终止|入职)时间"
+            r"|[到交起止报截付还生收受立判签发基准]\w{0,3}日|(?: |^)date"
+        ),
     ),
     ("percent", "比例|利率|税率|费率|折扣率|(?: |^)(?:interest|tax|vat|discount|commission) rate"),
     ("phone", "电话|电话号码|手机|手机号|手机号码|传真|(?: |^)(?:phone|telephone|fax)"),

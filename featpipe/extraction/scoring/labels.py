@@ -15,6 +15,7 @@ import numpy as np
 
 from featpipe.extraction.scoring.bare_labels import find_bare_labels
 from featpipe.extraction.scoring.english_statements import find_named
+from featpipe.extraction.scoring.kinds_of_names import kind_of_names
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.scoring.name_places import (
     BULLET,
@@ -25,7 +26,7 @@ from featpipe.extraction.scoring.name_places import (
     values_behind,
 )
 from featpipe.extraction.scoring.phrases import find_phrases
-from featpipe.extraction.scoring.synonyms import is_party
+from featpipe.extraction.scoring.synonyms import OTHERS, is_party
 from featpipe.extraction.values.text import fold, fold_width
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ _LEGAL = (
     r"(?:inc|l\.?l\.?c|ltd|limited|corp|co|l\.?p|llp|plc|pllc|gmbh|n\.a|s\.a|pty|jr|sr)(?![a-z])"
 )
 _end = re.compile(
-    rf",(?!\d{{3}}(?!\d)| ?{_LEGAL}| \d{{4}}(?![\d年]))|[(、。;\n\t□☐]|_(?:_|\s|\Z)|\s{{2,}}|\Z"
+    rf",(?!\d{{3}}(?!\d)| ?{_LEGAL}| \d{{4}}(?![\d年]))"
+    rf"|\((?![^()\n]{{1,30}}\) {_LEGAL})|[、。;\n\t□☐]|_(?:_|\s|\Z)|\s{{2,}}|\Z"
 )
 #: The name of a person or an organisation, and a remark behind it that is no part of it.
 _named = re.compile(
@@ -62,7 +64,8 @@ _form = re.compile(
 )
 #: Names of what is a clause: it has commas.
 _of_clause = re.compile(
-    r"(?:方式|方法|范围|条件|内容|用途|责任|要求|约定|说明|事由|原因|抄送|主送)\Z"
+    r"(?:terms|terms of payment"
+    r"|方式|方法|范围|条件|内容|用途|责任|要求|约定|说明|事由|原因|抄送|主送)\Z"
 )
 _clause = re.compile(r"[^\n\t。]{1,400}")
 #: English names of what fills the rest of its line, or its column: an address has commas.
@@ -78,10 +81,10 @@ _title = re.compile(
     rf"|校长|书记|行长|总监)(?:{GAP}(?={PERSON})|[^\S\n\t]{{1,3}}(?={HAN}{{2,4}}))"
     rf"(?={HAN}{{2,4}}?(?:先生|女士)?{GAP}(?:[,、。;(\n\t]|\Z))"
 )
-_person_named = re.compile(rf"{PERSON}(?![\u4e00-\u9fff])")
+_person_named = re.compile(rf"(?P<name>{PERSON})(?![\u4e00-\u9fff])")
 #: Names of what an organisation is.
 _of_organisation = re.compile(r"(?:[方人商行院所]|单位|机构|公司|法院)\Z")
-_organisation = re.compile(rf"{HAN}{{2}}{ORGANISATION}")
+_organisation = re.compile(rf"由?(?P<name>(?!由){HAN}{{2}}{ORGANISATION})")
 _person = re.compile(rf"{HAN}{{2,4}}(?={GAP}[,(])")
 #: Before the digits of an amount or a date.
 _CURRENCY = rf"(?:人民币|自){GAP}(?:\([大小]写\))?{GAP}_*{GAP}"
@@ -99,13 +102,16 @@ _NUMERAL = "[\\d¥一二两三四五六七八九十壹贰叁肆伍陆柒捌玖�
 #: What joins a name to its value in a sentence, or makes a longer label of it.
 _states = re.compile(
     rf"(?:名称|单位)?(?:{GAP}(?:[是为系]|名称\s*:|合计|共计|总计){GAP}"
-    rf"|[^\S\n\t]?(?=[\d¥]|{_CURRENCY}{_NUMERAL})|共?(?!一[日天])(?={_PERIOD})|[^\S\n\t])(?=[^\s:])(?!约)"
+    rf"|[^\S\n\t]?(?=[\d¥]|{_CURRENCY}{_NUMERAL}|(?<=号)[a-z]{{1,8}}[a-z/-]{{0,6}}\d)|共?(?!一[日天])(?={_PERIOD})|[^\S\n\t])(?=[^\s:])(?!约)"
 )
 #: So of English names: behind "Tenant" and a blank a sentence goes on, but "Invoice no 17" is one.
 _states_english = re.compile(r"[^\S\n\t]{1,3}(?=[\d$€£¥])")
 #: So of synonyms and parties: what is an amount or a date, a sentence says of many.
 _states_name = re.compile(r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?=[^\s:\d¥])(?!人民币|约)")
 _prefix = re.compile(rf"{_CURRENCY}(?={_NUMERAL})")
+#: Characters of a name that says of itself what a sum or a day is: 招标控制价为4716.83万元.
+_LONG_NAME = 4
+_TOLD = ("money", "date")
 #: Of a sum, whether the tax is in it: 月工资为税前人民币15,000元.
 _taxed = re.compile(rf"(?:税[前后]|不?含税){GAP}(?=(?:{_CURRENCY})?{_NUMERAL})")
 _item = re.compile(
@@ -197,16 +203,18 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
     Args:
         folded: a text.
         aliases: names to look for.
-        are_own: whether they are the field's; their synonyms state no amount and no date.
+        are_own: whether they are the field's; of their synonyms only long names of sums and days
+            state an amount or a date.
 
     """
     found: list[int] = []
     for alias in filter(str.strip, aliases):
-        states = _states if are_own and not is_party(fold(alias)) else _states_name
+        is_told = are_own or (len(alias) >= _LONG_NAME and kind_of_names((alias,)) in _TOLD)
+        states = _states if is_told and not is_party(fold(alias)) else _states_name
         if alias.isascii() and states is _states:
             states = _states_english
         for start, end in places_of_name(folded, fold_width(alias)):
-            stated = states.match(folded, end)
+            stated = None if folded.endswith(OTHERS, 0, start) else states.match(folded, end)
             if stated is not None and not _is_blank_alone(folded, start, stated):
                 value = behind_box(folded, stated.end())
                 taxed = _taxed.match(folded, value)
@@ -234,8 +242,8 @@ def named_values(
         for kind, pattern in kinds:
             if kind.search(alias):
                 ends = (end for _, end in places_of_name(folded, alias))
-                names = filter(None, (pattern.match(folded, end) for end in ends))
-                found += [name.span() for name in names]
+                named = filter(None, (pattern.match(folded, end) for end in ends))
+                found += [one.span("name") for one in named]
     return found
 
 

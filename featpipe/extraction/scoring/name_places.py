@@ -69,7 +69,7 @@ def _label(name: str) -> _Label:
         re.compile(
             rf"{pattern}{called}{_QUALIFIER}{GAP}(?:\t(?:{GAP}\t|{_OWN}{GAP}\t)*|(?P<line>\n+)"
             rf"|(?<=\s\s)(?!\S[^\n]*\S[^\S\n]{{2}}))"
-            rf"{GAP}(?=[^\s:])(?=[^\n\t:]*(?:[\n\t]|\Z))"
+            rf"{GAP}(?=[^\s:])(?=(?:[^\n\t:]|(?<=\d):(?=\d))*(?:[\n\t]|\Z))"
         ),
     )
 

@@ -13,7 +13,7 @@ from featpipe.extraction.scoring.candidates import ENTITY, SHAPED
 from featpipe.extraction.scoring.party_details import ROLES, roles_in
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import is_readable
-from featpipe.store.sorted_values import distinct, is_in
+from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -58,11 +58,15 @@ def with_letters(found: Candidates, features: PageFeatures) -> Candidates:
 def without_other_types(
     found: Candidates, features: PageFeatures, known: Collection[str]
 ) -> Candidates:
-    """The candidates that are of no type that no value known of the field is of."""
+    """The candidates that are not, and lie in, nothing of a type that no known value is of."""
     others = (kind for kind in _NO_TEXTS if not any(is_readable(own, kind) for own in known))
     spans = [(one.start, one.end) for kind in others for one in features.find(kind)]
-    first, last = features.tokens.spans(spans)
-    return found.where(~is_in(found.codes, distinct(first << 32 | last)))
+    if not spans:
+        return found
+    first, last = features.tokens.spans(sorted(spans))
+    # The last end of all that begin where a candidate does, or before.
+    ends = np.append(0, np.maximum.accumulate(last))
+    return found.where(ends[np.searchsorted(first, found.first, side="right")] < found.last)
 
 
 def of_parties(found: Candidates, features: PageFeatures, parties: Ints) -> Candidates:

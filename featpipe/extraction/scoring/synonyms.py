@@ -58,7 +58,7 @@ _about = re.compile(
     r"|联系人|联系方式|负责人|经理|代表|代表人|意见)\Z"
 )
 #: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.
-_OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次")
+OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次")
 #: Of a label, what says of which kind something is that has several.
 _kind_of = re.compile(r"(?P<kind>[^\W\d_a-z]{2,12})(?P<head>保证金|违约金|利率|期限)\Z")
 #: That say nothing of the kind.
@@ -125,7 +125,7 @@ def names_same(label: str, name: str) -> bool:
     if at < 0 and "(" in label:
         label = in_brackets.sub("", label)
         at = label.find(name)
-    if at < 0 or label[:at].endswith(_OTHERS):
+    if at < 0 or label[:at].endswith(OTHERS):
         return False
     rest = in_brackets.sub("", label[at + len(name) :])
     return not _about.search(rest)
