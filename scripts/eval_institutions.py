@@ -4,13 +4,13 @@
 
     python scripts/eval_institutions.py [--json FILE]
 
-The documents are ours: ``data/institutions`` holds fifteen kinds (loans, leases, invoices, awards,
-penalties, sales of land ...) of fourteen documents, by four institutions of different wording and
+The documents are ours: ``data/institutions`` holds eighteen kinds (loans, leases, invoices, orders,
+awards, tenders, lawsuits ...) of fourteen documents, by four institutions of different wording and
 layout each, invented by people who had not seen the code. Samples are drawn from two institutions,
 and the other two measured (``other``), or from all and the rest measured (``same``); ``names`` are
-fields without any samples. What was found of the five kinds of ``LOOKED_AT`` was looked at while
-layouts and labels were written down, and the weights of confidence were learnt from them, too; the
-others were only measured, and the names of their fields were known.
+fields without any samples. What was found of the kinds of ``LOOKED_AT`` was looked at while layouts
+and labels were written down, and the weights of confidence were learnt from those of
+``LEARNT_FROM``, too; the others were only measured, and the names of their fields were known.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
 FOLDER = ROOT / "data" / "institutions"
-LOOKED_AT = (
+LEARNT_FROM = (
     "loan_contracts", "award_notices", "shareholder_announcements", "invoices",
     "service_agreements",
 )  # fmt: skip
+LOOKED_AT = (*LEARNT_FROM, "litigation_announcements", "purchase_orders", "tender_invitations")
 SAMPLE_COUNTS = (3, 5)
 DRAWS = (0, 1, 2)
 

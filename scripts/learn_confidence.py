@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from eval_extraction import Pages, fit_all, precision_above, read_pretrained, template_of
-from eval_institutions import LOOKED_AT, institutions_of, read_kind, task_of
+from eval_institutions import LEARNT_FROM, institutions_of, read_kind, task_of
 from extraction_sets import DEV_PARTS, LEARNT_SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 
@@ -120,7 +120,7 @@ def tasks_in(options: argparse.Namespace, name: str) -> list[Task]:
         return read_set(options.data, name, n_test, options.part)
     return [
         task_of(kind, rows, chosen)
-        for kind in LOOKED_AT
+        for kind in LEARNT_FROM
         for rows in [read_kind(kind)]
         for chosen in combinations(institutions_of(rows), 2)
     ]

@@ -55,12 +55,12 @@ def test_weights_of_a_group_are_learnt_from_the_others() -> None:
 def test_other_institutions_are_those_that_no_sample_is_of() -> None:
     from argparse import Namespace
 
-    from eval_institutions import LOOKED_AT
+    from eval_institutions import LEARNT_FROM
     from learn_confidence import INSTITUTIONS, tasks_in
 
     tasks = tasks_in(Namespace(), INSTITUTIONS)
     # Six pairs of four institutions each; kinds that are only measured teach nothing.
-    assert [task.name for task in tasks] == [kind for kind in LOOKED_AT for _ in range(6)]
+    assert [task.name for task in tasks] == [kind for kind in LEARNT_FROM for _ in range(6)]
     for task in tasks:
         own, others = ({row["institution"] for row in part} for part in (task.pool, task.test))
         assert len(own) == len(others) == 2

@@ -73,6 +73,11 @@ _of_line = re.compile(
     r"(?:^|.* )(?:address|ship to|deliver to|premises|property|location|place of work)\Z"
 )
 _line = re.compile(r"(?:[!-~]|[^\S\n\t](?![^\S\n\t]{2})){1,200}(?=\s|\Z)")
+#: A company by its legal form, before its address.
+_company = re.compile(
+    rf"[^\s,;:(][^,;:(\n\t]{{0,60}}? (?:{_LEGAL}|(?:ag|kg|bv|nv|ab|oy|spa|srl|cc)(?![a-z]))"
+    r"\.?(?=,[^\S\n])"
+)
 #: Names of what a person is.
 _of_person = re.compile(r"(?:[人员师长]|专家|成员|评委|经理|代表|律师|主任|总监|秘书|姓名)\Z")
 #: Of a person, before the name: 董事长李四先生, 总经理 李四.
@@ -267,17 +272,21 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
     folded_aliases = [fold_width(alias) for alias in aliases]
     is_line = any(map(_of_line.match, folded_aliases))
     is_person = any(map(_of_person.search, folded_aliases))
+    is_side = any(is_party(fold(alias)) for alias in aliases)
     is_period = any(map(_of_period.search, folded_aliases))
     are_persons = any(map(_of_persons.search, folded_aliases))
     for start in sorted({*labelled_starts(folded, aliases), *stated_starts(folded, aliases)}):
         person = _person.match(folded, start) if is_person else None
         duration = _duration.match(folded, start) if is_period else None
+        company = _company.match(folded, start) if is_side else None
         if start in known:
             ends = [known[start]]
         elif person is not None:
             ends = [person.end()]
         elif duration is not None:
             ends = [duration.end()]
+        elif company is not None:
+            ends = [company.end()]
         else:
             is_all = is_line and _line.match(folded, start) is not None
             whole = _clause if is_clause else _line if is_all else _value
