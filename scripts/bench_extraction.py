@@ -7,9 +7,9 @@
 The peer is featpipe itself as it was at a commit, unpacked by ``git archive``. Each version runs in
 a process of its own on one thread; the two take turns, round by round. Measured are the fit of one
 field (all six of an announcement by 20 samples, divided by six), the six fields of an announcement,
-and those of an English contract (of up to 7), from pages whose segments and words are known, as in a cache, and
-whose features are computed anew in every round. The values of both are compared and counted as
-equal or not: between versions they may differ.
+and those of English contracts, from pages whose segments and words are known, as in a cache, and
+whose features are computed anew in every round: no text comes twice. The values of both are
+compared and counted as equal or not: between versions they may differ.
 """
 
 from __future__ import annotations

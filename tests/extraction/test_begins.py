@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,6 @@ from featpipe.extraction.values.values import find_periods, find_values
 from featpipe.store.sorted_values import distinct
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterable
 
 PIECES = (

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pages import features_of
 
-from featpipe.extraction.scoring.english_statements import find_english, find_named
+from featpipe.extraction.scoring.english_statements import _TOLD, find_english, find_named
 from featpipe.extraction.scoring.field_fitting import fit_field
 from featpipe.extraction.scoring.kinds_of_names import kind_of_names
 from featpipe.extraction.scoring.pretrained import kind_of_values, shipped_fields
@@ -119,6 +121,16 @@ def test_everybody_who_is_assigned_is_of_the_staff() -> None:
 def test_instalments_are_spelled_in_two_ways() -> None:
     for text in ("monthly instalments of £1,800", "monthly installment of $900.00"):
         assert [text[a:b] for a, b, _ in find_english(text)] == [text.split(" of ")[1]]
+
+
+PIECES = (
+    "the laws of ohio", "this agreement is governed by", "california law applies", "notice", "may",
+    "terminate upon ninety days' prior written", "late", "interest", "at a rate of 5%", "is due on",
+    "june 3, 2024", "the loan", "for a term of two years", "from", "the agreement", "runs for",
+    "begins on", "two years", "net 30 days", "no. 12  dated 3 june 2024", "known as", "the works",
+    "remain in effect for", "within 30 days of receipt", "paid", "order no. ab-12", ".", ",", "\n",
+    "you shall serve as", "clerk", "the place of jurisdiction", "vienna is the exclusive",
+)  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12))

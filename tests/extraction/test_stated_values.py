@@ -16,7 +16,7 @@ from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.labels import (
     form_marks,
     labelled_values,
-    named_starts,
+    named_values,
     stated_starts,
 )
 from featpipe.extraction.scoring.page import page_of_text
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featpipe.extraction.scoring.field_model import FieldModel
+
+
+def starts(spans: Iterable[tuple[int, int]]) -> list[int]:
+    return [start for start, _ in spans]
 
 
 def values_by_name(cache: Path, text: str, names: Iterable[str]) -> dict[str, list[str]]:
@@ -119,9 +123,17 @@ def test_a_name_right_behind_what_someone_is_begins_there() -> None:
     text = fold_width(
         "由监理单位清河监理有限公司签发，项目经理王芳，监理单位应当到场。项目经理王芳华丽。"
     )
-    assert named_starts(text, ["监理单位"]) == [text.index("清河")]
-    assert named_starts(text, ["项目经理"]) == [text.index("王芳")]
-    assert named_starts(text, ["签发"]) == []
+    assert starts(named_values(text, ["监理单位"])) == [text.index("清河")]
+    assert starts(named_values(text, ["项目经理"])) == [text.index("王芳")]
+    assert named_values(text, ["签发"]) == []
+
+
+def test_an_organisation_acts_by_words_before_it() -> None:
+    text = fold_width("招标代理由清河咨询有限公司承担。")
+    assert starts(named_values(text, ["招标代理机构", "招标代理"])) == []
+    assert starts(named_values(text, ["代理公司"])) == []
+    text = fold_width("代理单位由清河咨询有限公司担任。")
+    assert starts(named_values(text, ["代理单位"])) == [text.index("清河")]
 
 
 def test_what_a_wide_gap_parts_is_stated_by_no_sentence() -> None:
@@ -227,6 +239,39 @@ def test_a_number_of_which_a_part_is_hidden_is_whole(cache: Path) -> None:
         "银行账号": ["6222 **** **** 1234"],
     }
     assert values_by_name(cache, contract, expected) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("涉案的金额：5,000元", "涉案金额", "5,000元"),
+        ("截标            2024/08/28 10:00", "截标", "2024/08/28 10:00"),
+        ("标段编号YZ2024-01，现招标", "标段编号", "yz2024-01"),
+        ("7.1 招标代理联系人王芳，电话", "联系人", "王芳"),
+        ("Supplier: Alder Covers (North) Ltd", "supplier", "alder covers (north) ltd"),
+        ("Buyer\tAlder Werke AG, Am Hafen 3, Lindau", "buyer", "alder werke ag"),
+        ("Terms: 50% with order, rest later", "terms", "50% with order, rest later"),
+    ],
+)
+def test_a_labelled_value_is_all_of_it(text: str, name: str, value: str) -> None:
+    folded = fold_width(text)
+    assert value in [folded[a:b] for a, b in labelled_values(folded, [name])]
+
+
+def test_behind_a_companys_legal_form_its_address_begins() -> None:
+    folded = fold_width("Buyer\tAlder Werke AG, Am Hafen 3, Lindau")
+    assert [folded[a:b] for a, b in labelled_values(folded, ["buyer"])] == ["alder werke ag"]
+
+
+def test_long_names_of_sums_and_days_state_them() -> None:
+    def stated(text: str, name: str) -> list[int]:
+        return stated_starts(fold_width(text), [name], are_own=False)
+
+    assert stated("招标控制价为47万元", "招标控制价") == [6]
+    assert stated("递交截止时间为3月5日", "递交截止时间") == [7]
+    assert stated("预算为47万元", "预算") == []
+    assert stated("租赁期限为3年", "租赁期限") == []
+    assert stated("累计质押金额为47万元", "质押金额") == []
 
 
 def test_synonyms_state_no_amounts() -> None:

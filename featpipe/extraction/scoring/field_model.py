@@ -324,7 +324,7 @@ def _plausible(model: FieldModel, features: PageFeatures, found: Candidates) -> 
     found = without_names(found, features, model.kind)
     if _is_name(model):
         found = with_letters(found, features)
-    if model.kind in {"id", "text"} and model.boundaries.known:
+    if model.kind == "text" and model.boundaries.known:
         found = without_other_types(found, features, model.boundaries.known)
     found = of_parties(found, features, model.boundaries.parties)
     return of_roles(found, features, model.boundaries.roles)

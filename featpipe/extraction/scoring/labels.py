@@ -214,7 +214,7 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
     """
     found: list[int] = []
     for alias in filter(str.strip, aliases):
-        is_told = are_own or (len(alias) >= _LONG_NAME and kind_of_names((alias,)) in _TOLD)
+        is_told = are_own or _tells_what(alias)
         states = _states if is_told and not is_party(fold(alias)) else _states_name
         if alias.isascii() and states is _states:
             states = _states_english
@@ -231,6 +231,12 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
 
 #: Names of a person and of an organisation, and of what both are.
 _NAMED = ((_of_person, _person_named), (_of_organisation, _organisation))
+
+
+def _tells_what(name: str) -> bool:
+    """Whether a name is long enough to say of itself what a sum or a day is."""
+    is_sum_or_day = kind_of_names((name,)) in _TOLD or name.endswith("截止时间")
+    return len(name) >= _LONG_NAME and is_sum_or_day
 
 
 def named_values(
