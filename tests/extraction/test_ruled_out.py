@@ -52,6 +52,10 @@ def test_no_telephone_number_is_a_contact() -> None:
     assert "0836-4410275" not in found
 
 
+def test_a_sign_without_width_behind_a_gap_is_no_token() -> None:
+    assert features_of("TERMS      \u200b").boundaries.cell_number.tolist() == [0]
+
+
 @pytest.mark.parametrize("gap", ["   ", "          "])
 def test_no_value_goes_on_behind_a_wide_gap(gap: str) -> None:
     samples = {f"TERMS   NET {n}0\nVIA   ROAD\n": f"NET {n}0" for n in (2, 3, 6)}

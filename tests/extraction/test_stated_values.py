@@ -272,6 +272,7 @@ def test_long_names_of_sums_and_days_state_them() -> None:
     assert stated("预算为47万元", "预算") == []
     assert stated("租赁期限为3年", "租赁期限") == []
     assert stated("累计质押金额为47万元", "质押金额") == []
+    assert stated("草原质押金额为47万元", "质押金额") == [7]
 
 
 def test_synonyms_state_no_amounts() -> None:

@@ -166,11 +166,10 @@ def _is_clause_stop(tokens: Tokens) -> Bools:
 
 def _behind_gap(folded: str, tokens: Tokens) -> Bools:
     """Tokens (n,) behind a gap that parts two columns: 甲　　方 is one word."""
-    behind = np.zeros(len(tokens), bool)
+    behind = np.zeros(len(tokens) + 1, bool)
     ends = [gap.end() for gap in _column_gap.finditer(folded)] if "   " in folded else []
-    if ends:
-        behind[np.searchsorted(tokens.start, ends)] = True
-    return behind
+    behind[np.searchsorted(tokens.start, np.array(ends, np.int64))] = True
+    return behind[:-1]
 
 
 def _clause_starts(tokens: Tokens, is_stop: Bools) -> Ints:

@@ -117,6 +117,8 @@ _prefix = re.compile(rf"{_CURRENCY}(?={_NUMERAL})")
 #: Characters of a name that says of itself what a sum or a day is: 招标控制价为4716.83万元.
 _LONG_NAME = 4
 _TOLD = ("money", "date")
+#: Before a name, words that make it another thing; 草原 is a word of its own.
+_BEFORE_OTHERS = tuple(word for word in OTHERS if len(word) > 1)
 #: Of a sum, whether the tax is in it: 月工资为税前人民币15,000元.
 _taxed = re.compile(rf"(?:税[前后]|不?含税){GAP}(?=(?:{_CURRENCY})?{_NUMERAL})")
 _item = re.compile(
@@ -219,7 +221,7 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
         if alias.isascii() and states is _states:
             states = _states_english
         for start, end in places_of_name(folded, fold_width(alias)):
-            stated = None if folded.endswith(OTHERS, 0, start) else states.match(folded, end)
+            stated = None if folded.endswith(_BEFORE_OTHERS, 0, start) else states.match(folded, end)
             if stated is not None and not _is_blank_alone(folded, start, stated):
                 value = behind_box(folded, stated.end())
                 taxed = _taxed.match(folded, value)
