@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pages import features_of
 
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
@@ -52,8 +54,10 @@ def test_no_telephone_number_is_a_contact() -> None:
     assert "0836-4410275" not in found
 
 
-def test_a_sign_without_width_behind_a_gap_is_no_token() -> None:
-    assert features_of("TERMS      \u200b").boundaries.cell_number.tolist() == [0]
+@given(st.text("a甲 \t\n\u200b\u3000\ufeff\x1c", max_size=24))
+def test_columns_are_numbered_whatever_stands_between_them(text: str) -> None:
+    features = features_of(text)
+    assert len(features.boundaries.cell_number) == len(features.tokens)
 
 
 @pytest.mark.parametrize("gap", ["   ", "          "])

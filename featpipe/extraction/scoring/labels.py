@@ -221,7 +221,8 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
         if alias.isascii() and states is _states:
             states = _states_english
         for start, end in places_of_name(folded, fold_width(alias)):
-            stated = None if folded.endswith(_BEFORE_OTHERS, 0, start) else states.match(folded, end)
+            is_other = folded.endswith(_BEFORE_OTHERS, 0, start)
+            stated = None if is_other else states.match(folded, end)
             if stated is not None and not _is_blank_alone(folded, start, stated):
                 value = behind_box(folded, stated.end())
                 taxed = _taxed.match(folded, value)
