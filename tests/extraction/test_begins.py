@@ -15,7 +15,7 @@ from featpipe.extraction.scoring import brackets
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.page import page_of_text
 from featpipe.extraction.values import amounts, codes, counts, periods
-from featpipe.extraction.values.begins import money_places, numeral_places
+from featpipe.extraction.values.begins import money_places, numeral_places, phone_places
 from featpipe.extraction.values.text import (
     fold_width,
     line_starts,
@@ -23,7 +23,7 @@ from featpipe.extraction.values.text import (
     matches_near,
     places_of,
 )
-from featpipe.extraction.values.values import find_periods, find_values
+from featpipe.extraction.values.values import _phone, find_periods, find_values
 from featpipe.store.sorted_values import distinct
 
 if TYPE_CHECKING:
@@ -106,6 +106,11 @@ def test_a_bracket_behind_a_mark_belongs_to_no_word() -> None:
     marks = brackets.BracketMarks.of(features.folded, features.tokens)
     starts = features.tokens.start[np.flatnonzero(marks.goes_on)].tolist()
     assert [features.folded[at : at + 3] for at in starts] == ["(上海"]
+
+
+@given(st.text("01389(+)-. *×x转a\u0663", max_size=40))
+def test_telephone_numbers_begin_where_digits_do(text: str) -> None:
+    assert spans(matches_at(_phone, text, phone_places(text))) == spans(_phone.finditer(text))
 
 
 @given(st.text("no. ab\n1", max_size=60))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.values.numbers import CHINESE_DIGIT
-from featpipe.extraction.values.text import CharacterTable, points_of
+from featpipe.extraction.values.text import DECIMAL, TRAITS, CharacterTable, points_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +37,16 @@ _MOST_BETWEEN = 4
 def numeral_places(folded: str) -> list[int]:
     """Every character of a numeral, and of what a numeral may begin with."""
     return np.flatnonzero(_BITS.look_up(points_of(folded)) > _KNOWN).tolist()
+
+
+def phone_places(folded: str) -> list[int]:
+    """Where runs of digits begin, and every + and opening bracket."""
+    points = points_of(folded)
+    is_digit = (TRAITS.look_up(points) & DECIMAL) > 0
+    begins = (points == ord("+")) | (points == ord("("))
+    begins[1:] |= is_digit[1:] & ~is_digit[:-1]
+    begins[:1] |= is_digit[:1]
+    return np.flatnonzero(begins).tolist()
 
 
 def money_places(folded: str, lengths: Mapping[str, tuple[int, ...]]) -> list[int]:

@@ -14,9 +14,10 @@ from functools import lru_cache
 from typing import Literal
 
 from featpipe.extraction.values import amounts, counts, dates, periods
+from featpipe.extraction.values.begins import phone_places
 from featpipe.extraction.values.bounds import bound_at, split_bound
 from featpipe.extraction.values.codes import HAN_PREFIX, cut_places, find_codes, plate
-from featpipe.extraction.values.text import fold, fold_width
+from featpipe.extraction.values.text import fold, fold_width, matches_at
 
 FieldType = Literal[
     "text", "organisation", "person", "money", "number", "percent", "date", "period", "id",
@@ -274,11 +275,15 @@ def find_periods(
         yield Found(when.start, when.end, Value("period", when.key, "", bound))
 
 
-def _pattern_finder(kind: FieldType, *patterns: re.Pattern[str]) -> Finder:
+def _pattern_finder(
+    kind: FieldType, pattern: re.Pattern[str], places: Callable[[str], list[int]] | None = None
+) -> Finder:
+    """Every match of a pattern, which begins at some places alone."""
+
     def find(folded: str) -> Iterator[Found]:
-        for pattern in patterns:
-            for match in pattern.finditer(folded):
-                yield Found(match.start(), match.end(), read_value(match[0], kind))
+        every = pattern.finditer(folded)
+        for match in every if places is None else matches_at(pattern, folded, places(folded)):
+            yield Found(match.start(), match.end(), read_value(match[0], kind))
 
     return find
 
@@ -317,6 +322,6 @@ _FINDERS: dict[FieldType, Finder] = {
     "date": _find_dates,
     "period": find_periods,
     "id": _find_ids,
-    "phone": _pattern_finder("phone", _phone),
+    "phone": _pattern_finder("phone", _phone, phone_places),
     "email": _pattern_finder("email", _email),
 }
