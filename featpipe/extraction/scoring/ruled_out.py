@@ -5,6 +5,7 @@ Samples keep them: they show how unlikely what is no value looks.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +17,6 @@ from featpipe.extraction.values.values import is_readable
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.candidates import Candidates
@@ -55,17 +54,21 @@ def with_letters(found: Candidates, features: PageFeatures) -> Candidates:
 
 
 def without_other_types(
-    found: Candidates, features: PageFeatures, known: Collection[str]
+    found: Candidates, features: PageFeatures, known: frozenset[str]
 ) -> Candidates:
     """The candidates that are not, and lie in, nothing of a type that no known value is of."""
-    others = (kind for kind in _NO_TEXTS if not any(is_readable(own, kind) for own in known))
-    spans = [(one.start, one.end) for kind in others for one in features.find(kind)]
+    spans = [(one.start, one.end) for kind in _others(known) for one in features.find(kind)]
     if not spans:
         return found
     first, last = features.tokens.spans(sorted(spans))
     # The last end of all that begin where a candidate does, or before.
     ends = np.append(0, np.maximum.accumulate(last))
     return found.where(ends[np.searchsorted(first, found.first, side="right")] < found.last)
+
+
+@lru_cache(maxsize=1024)
+def _others(known: frozenset[str]) -> tuple[FieldType, ...]:
+    return tuple(k for k in _NO_TEXTS if not any(is_readable(own, k) for own in known))
 
 
 def of_parties(found: Candidates, features: PageFeatures, parties: Ints) -> Candidates:
