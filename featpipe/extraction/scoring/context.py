@@ -139,7 +139,9 @@ def make_boundary_context(page: Page, folded: str, tokens: Tokens, cuts: Bools) 
         is_organisation_end=is_in(tokens.end, _organisation_ends(folded)),
         marks_before=np.concatenate(([0], np.cumsum(is_mark & ~is_bracket & ~in_code))),
         cells_before=np.concatenate(([0], np.cumsum(code == _TAB))),
-        cell_number=np.cumsum(np.isin(np.arange(n), cells[0]) | _behind_gap(folded, tokens)),
+        cell_number=np.cumsum(
+            np.isin(np.arange(n), np.concatenate((cells[0], _behind_gaps(folded, tokens))))
+        ),
         words=np.flatnonzero(tokens.is_word_start & ~is_mark),
         entities=tokens.spans([(span.start, span.end) for span in page.entities]),
         cells=cells,
@@ -164,12 +166,10 @@ def _is_clause_stop(tokens: Tokens) -> Bools:
     return np.asarray(is_in(tokens.code, _CLAUSE_STOPS) | ((tokens.code == _POINT) & ~joined))
 
 
-def _behind_gap(folded: str, tokens: Tokens) -> Bools:
-    """Tokens (n,) behind a gap that parts two columns: 甲　　方 is one word."""
-    behind = np.zeros(len(tokens) + 1, bool)
+def _behind_gaps(folded: str, tokens: Tokens) -> Ints:
+    """Tokens (n_gaps,) behind gaps that part two columns: 甲　　方 is one word."""
     ends = [gap.end() for gap in _column_gap.finditer(folded)] if "   " in folded else []
-    behind[np.searchsorted(tokens.start, np.array(ends, np.int64))] = True
-    return behind[:-1]
+    return tokens.start.searchsorted(np.array(ends, np.int64))
 
 
 def _clause_starts(tokens: Tokens, is_stop: Bools) -> Ints:

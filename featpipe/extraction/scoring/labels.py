@@ -232,10 +232,12 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
     return found
 
 
-#: Names of a person and of an organisation, and of what both are.
-_NAMED = ((_of_person, _person_named), (_of_organisation, _organisation))
+#: What persons, and organisations, are called, and their names behind it.
+_PERSONS = (_of_person, _person_named)
+_NAMED = (_PERSONS, (_of_organisation, _organisation))
 
 
+@lru_cache(maxsize=4096)
 def _tells_what(name: str) -> bool:
     """Whether a name is long enough to say of itself what a sum or a day is."""
     is_sum_or_day = kind_of_names((name,)) in _TOLD or name.endswith("截止时间")
@@ -307,7 +309,7 @@ def labelled_values(folded: str, aliases: Sequence[str]) -> list[tuple[int, int]
         found += [(start, end) for end in ends]
         if ends:
             found += _further_items(folded, ends[0], _english_item if are_persons else _item)
-    return found + named_values(folded, aliases, _NAMED[:1])
+    return found + named_values(folded, aliases, (_PERSONS,))
 
 
 def exact_places(folded: str, *, are_whole: bool = False) -> list[tuple[int, int]]:

@@ -56,7 +56,7 @@ def with_letters(found: Candidates, features: PageFeatures) -> Candidates:
 def without_other_types(
     found: Candidates, features: PageFeatures, known: frozenset[str]
 ) -> Candidates:
-    """The candidates that are not, and lie in, nothing of a type that no known value is of."""
+    """Those that are nothing, and lie in nothing, of a type that no known value is of."""
     spans = [(one.start, one.end) for kind in _others(known) for one in features.find(kind)]
     if not spans:
         return found

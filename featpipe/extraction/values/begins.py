@@ -43,10 +43,8 @@ def phone_places(folded: str) -> list[int]:
     """Where runs of digits begin, and every + and opening bracket."""
     points = points_of(folded)
     is_digit = (TRAITS.look_up(points) & DECIMAL) > 0
-    begins = (points == ord("+")) | (points == ord("("))
-    begins[1:] |= is_digit[1:] & ~is_digit[:-1]
-    begins[:1] |= is_digit[:1]
-    return np.flatnonzero(begins).tolist()
+    begins_run = np.diff(is_digit.astype(np.int8), prepend=0) > 0
+    return np.flatnonzero(begins_run | (points == ord("+")) | (points == ord("("))).tolist()
 
 
 def money_places(folded: str, lengths: Mapping[str, tuple[int, ...]]) -> list[int]:

@@ -281,8 +281,11 @@ def _pattern_finder(
     """Every match of a pattern, which begins at some places alone."""
 
     def find(folded: str) -> Iterator[Found]:
-        every = pattern.finditer(folded)
-        for match in every if places is None else matches_at(pattern, folded, places(folded)):
+        if places is None:
+            matches = pattern.finditer(folded)
+        else:
+            matches = matches_at(pattern, folded, places(folded))
+        for match in matches:
             yield Found(match.start(), match.end(), read_value(match[0], kind))
 
     return find
