@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     Value = TypeVar("Value", np.int32, np.int64, np.uint32, np.uint64, np.void)
 
+#: So few wanted values are sooner compared one by one, with so many.
+_FEW, _MANY = 8, 1024
+
 
 def distinct(values: NDArray[Value]) -> NDArray[Value]:
     """``np.unique``, which since NumPy 2.3 hashes integers: that takes six times as long: (m,)."""
@@ -24,6 +27,11 @@ def is_in(values: NDArray[Value], wanted: NDArray[Value]) -> NDArray[np.bool_]:
     """``np.isin`` for ``wanted`` in ascending order, which that would sort at every call: (n,)."""
     if not len(wanted):
         return np.zeros(len(values), bool)
+    if len(wanted) <= _FEW and len(values) >= _MANY:
+        found = values == wanted[0]
+        for one in wanted[1:]:
+            found |= values == one
+        return np.asarray(found)
     # What is behind the last one is not equal to it.
     return np.asarray(wanted.take(wanted.searchsorted(values), mode="clip") == values)
 

@@ -39,8 +39,8 @@ _CLOSING = hashes_of((
     *"的与和及为于在中等发之将是由以已对向签关近就成拟共所持及均系",
     "and", "of", "or", "to", "in", "is", "has", "for", "by", "with", "shall",
 ))  # fmt: skip
-#: Blanks between the columns of a print-out.
-_column_gap = re.compile(r"(?<=\S) {4,}(?=\S)|(?<=[!-~]) {3}(?=[!-~])")
+#: Blanks between the columns of a print-out. What begins with its own blanks is looked for sooner.
+_column_gap = re.compile(r"   (?<=\S   )(?: +(?=\S)|(?<=[!-~]   )(?=[!-~]))")
 _organisation_end = re.compile(
     r"公司|集团|银行|分行|支行|政府|委员会|管委会|大学|学院|医院|研究院|设计院|研究所|中心|指挥部|联合体"
     r"|合伙企业|(?:有限合伙)\)?|管理局|管理处|办公室|法院|事务所|协会|基金会|总队|支队|总公司|厂|局|厅|署|院|所|部|处|社"
@@ -168,7 +168,7 @@ def _is_clause_stop(tokens: Tokens) -> Bools:
 
 def _behind_gaps(folded: str, tokens: Tokens) -> Ints:
     """Tokens (n_gaps,) behind gaps that part two columns: 甲　　方 is one word."""
-    ends = [gap.end() for gap in _column_gap.finditer(folded)] if "   " in folded else []
+    ends = [gap.end() for gap in _column_gap.finditer(folded)]
     return tokens.start.searchsorted(np.array(ends, np.int64))
 
 

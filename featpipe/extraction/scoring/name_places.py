@@ -27,6 +27,7 @@ _QUALIFIER = rf"(?:{GAP}\([^()\n]{{1,30}}\)|{GAP}@ ?\d{{1,2}}(?:\.\d{{1,2}})?%)?
 _WITHIN = rf"{GAP}(?:\({GAP}(?:{HAN}{GAP}){{1,6}}\){GAP})?(?:的{GAP})?"
 #: Cells between a party's and that of its name.
 _OWN = rf"(?:{'|'.join(sorted(OWN_NAMES))})"
+_han = re.compile(HAN)
 _cell = re.compile(r"[^\n\t:]{1,24}(?=[\n\t]|\Z)")
 #: Before an item of a list that has a line of its own.
 BULLET = r"[-•●◦▪·*–—][^\S\n]{1,3}(?=[^\W\d_])"
@@ -82,11 +83,13 @@ def _name_pattern(name: str) -> str:
     own = max((end for end in OWN_NAMES if name.endswith(end)), key=len, default="")
     stem = name.removesuffix(own) if len(name) > len(own) + 1 else name
     whole = (_WITHIN if len(stem) > _WHOLE else GAP).join(map(re.escape, stem))
+    if stem != name:
+        whole += rf"\)?{GAP}{GAP.join(map(re.escape, own))}"
     if name.isascii() and name.isalpha():
         # The rent is not in "current"; a pattern that begins with a letter is looked for sooner.
         apart = rf"(?<![a-z][ ]{name[0]})" if name in _BARE else ""
         return rf"{name[0]}(?<![a-z]{name[0]}){apart}{whole[1:]}(?![a-z])"
-    return whole if stem == name else rf"{whole}\)?{GAP}{GAP.join(map(re.escape, own))}"
+    return whole
 
 
 def kept_by_name(find: Callable[[str, str], Found]) -> Callable[[str, str], Found]:
@@ -106,9 +109,22 @@ def kept_by_name(find: Callable[[str, str], Found]) -> Callable[[str, str], Foun
     return find_once
 
 
+def _without_blanks(text: str) -> str:
+    return "".join(text.split()).replace(")", "")
+
+
+@lru_cache(maxsize=_DOCUMENTS)
+def _english(folded: str) -> str | None:
+    """A text without what may be inside an English name; None if it has Chinese characters."""
+    return None if _han.search(folded) else _without_blanks(folded)
+
+
 @kept_by_name
 def places_of_name(folded: str, name: str) -> tuple[tuple[int, int], ...]:
     """Character spans of a name, folded, however it is spaced."""
+    english = _english(folded) if name.isascii() else None
+    if english is not None and _without_blanks(name) not in english:
+        return ()  # as most are: sooner found out without blanks
     return tuple(found.span() for found in _label(name).name.finditer(folded))
 
 

@@ -62,6 +62,8 @@ _line_of_sums = re.compile(
     r"[^\S\n]*[|│┃]?[^\S\n]*(?:[合总小共]|sub|grand|total|sum|[\uff21-\uff5a])[^\n]*",
     re.IGNORECASE,
 )
+#: What such a line may begin with, where no blanks are before it.
+_BEGIN_SUMS = frozenset("合总小共|│┃sſgtSGT").union(map(chr, range(0xFF21, 0xFF5B)))
 #: First cells of rows of sums, in folded text.
 _row_of_sums = re.compile(
     r"(?:(?:合|总|小|共)\s*计|(?:sub|grand\s)?total|sum)\s*(?:\([^()]*\))?\s*:?\s*"
@@ -156,7 +158,9 @@ def _row(text: str, start: int, words: str) -> Row:
 
 def rows_of_sums(text: str) -> Iterator[tuple[int, int]]:
     """Character spans of rows of several cells, the first of which is 合计, 小计, Total ..."""
-    for line in matches_at(_line_of_sums, text, line_starts(text)):
+    firsts = ((at, text[at : at + 1]) for at in line_starts(text))
+    starts = (at for at, first in firsts if first in _BEGIN_SUMS or first.isspace())
+    for line in matches_at(_line_of_sums, text, starts):
         for row in rows_of_cells(line[0]):
             start, end = (line.start() + edge for edge in row[0])
             if len(row) > 1 and _row_of_sums.fullmatch(fold_width(text[start:end])):

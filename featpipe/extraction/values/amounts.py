@@ -210,12 +210,14 @@ _row = re.compile(r"(?m)^ *(\d{1,3}) (?=\d)(?=[^\n]*\n *(\d{1,3}) )|^ *(\d{1,3})
 
 
 #: The number of a lot: 包 1 547.00万元.
+_LOTS = "包段标"
 _lot = re.compile(r"(?<=[包段标]) ?(\d{1,2}) (?=\d{3}(?!\d))")
 
 
 def without_row_numbers(folded: str) -> str:
     """Of the same length, with dots for 1 and 2 of rows such as 1 500元 and 2 300元, and lots."""
-    folded = _lot.sub(lambda lot: lot[0].replace(lot[1], "·" * len(lot[1])), folded)
+    if any(lot in folded for lot in _LOTS):
+        folded = _lot.sub(lambda lot: lot[0].replace(lot[1], "·" * len(lot[1])), folded)
     parts, done, expected = [], 0, 0
     for match in _row.finditer(folded):
         number = int(match[1] or match[3])

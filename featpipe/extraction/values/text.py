@@ -121,7 +121,8 @@ def _fold_short(text: str) -> str:
 
 
 #: Upright strokes between the cells of a row, and the wider ones that boxes are drawn with.
-STROKE = re.compile(r"(?<!\\)[|│┃]")
+_STROKES = "|│┃"
+STROKE = re.compile(rf"(?<!\\)[{_STROKES}]")
 
 
 #: A label in lenticular brackets, with its value behind it in the line.
@@ -133,7 +134,9 @@ def fold_page(text: str) -> str:
 
     Strokes between cells are tabs, and 【公告编号】2024-021 is 公告编号:2024-021.
     """
-    folded = STROKE.sub("\t", fold_width(text))
+    folded = fold_width(text)
+    if any(stroke in folded for stroke in _STROKES):
+        folded = STROKE.sub("\t", folded)
     if "【" not in text:
         return folded
     parts, done = [], 0
