@@ -11,7 +11,8 @@ PARTIES = """
     采购单位, 买方, 买受人, 需方, 委托方, 委托人, 定作人, 客户, 购买方, 订货方, 交易对方,
     合同对方, 出租方, 出租人, first party, party a;
 乙方, 承包人, 承包方, 中标人, 中标单位, 中标方, 卖方, 出卖人, 供方, 供应商, 供货方, 受托方,
-    受托人, 施工单位, 承建方, 承揽人, 服务方, 承租方, 承租人, second party, party b;
+    受托人, 施工单位, 承建方, 承揽人, 服务方, 承租方, 承租人, 设计人, 监理人, 勘察人, 分包人,
+    分包方, 分包单位, second party, party b;
 买方, 买受人, 采购方, 采购人, 购买方, 购货方, 需方, 受让方, buyer, purchaser, customer,
     bill to, sold to, invoice to, billed to;
 卖方, 出卖人, 销售方, 销货方, 供应商, 供货方, 供方, 转让方, 出让方, seller, vendor, supplier;
@@ -19,8 +20,8 @@ PARTIES = """
 承租方, 承租人, 租户, lessee, tenant, renter;
 委托方, 委托人, 委托单位, 客户, client, customer;
 受托方, 受托人, 受委托人, 受托单位, 服务方;
-用人单位, 用工单位, 雇主, employer;
-劳动者, 员工, 职工, 雇员, employee;
+用人单位, 用工单位, 雇主, 聘用单位, 聘用方, 聘用人, employer;
+劳动者, 员工, 职工, 雇员, 员工姓名, 劳动者姓名, 雇员姓名, 受聘人, 受聘方, 受聘人员, 姓名, employee;
 中标人, 中标单位, 中标供应商, 成交供应商, 成交人, 成交单位, 中标企业, 中选人, 中选单位, 供应商;
 转让方, 出让方, 出让人, 转让人, 卖方, transferor, assignor;
 受让方, 受让人, 买方, transferee, assignee;
@@ -42,7 +43,8 @@ PARTIES = """
 申请执行人, 执行申请人;
 被执行人;
 公诉机关, 抗诉机关;
-收购方, 收购人, 购买方, acquirer;
+收购方, 收购人, 购买方, 收购主体, 受让方, 买方, acquirer;
+交易对方, 交易对手, 交易对手方, 转让方, 出让方, 卖方;
 投资方, 投资人, 投资者, 出资方, 出资人, investor;
 投保人, policyholder;
 被保险人, 受益人, insured, beneficiary;
@@ -56,7 +58,7 @@ PARTIES = """
 NAMES = """
 受托方, 受托人, 服务方, 代理人, agent;
 股东, 股东名称, 股东姓名, 持有人, 持股人, shareholder, stockholder;
-标的公司, 目标公司, 标的企业, 被投资公司, 被收购方, target, target company;
+标的公司, 目标公司, 标的企业, 目标企业, 被投资公司, 被收购方, target, target company;
 法院, 审理法院, 受理法院, 受理机构, court;
 受理机构, 受理法院, 仲裁机构, 受理机关, 审理机构, 审理法院, 管辖法院, 仲裁委员会;
 管辖法院, 诉讼法院;
@@ -82,7 +84,7 @@ NAMES = """
 订单号, 订单编号, 采购单号, order id, order ref, order reference, our order ref, order number,
     order no, order no., po number, po no, po no., po, po #, purchase order number,
     purchase order no, purchase order no., your po;
-证券代码, 股票代码, 公司代码, stock code, ticker;
+证券代码, 股票代码, 股份代号, 公司代码, stock code, ticker;
 证券简称, 股票简称, 公司简称, stock name;
 公告编号, 公告文号, 公告号, 编号, 文号, 文件号, 文件编号, announcement number;
 项目编号, 招标编号, 采购编号, 采购项目编号, 招标项目编号, 标段编号, 招标文件编号, 采购文件编号,
@@ -103,15 +105,21 @@ NAMES = """
 财产保全费, 保全费, 诉讼保全费, 保全申请费;
 统一社会信用代码, 社会信用代码, 纳税人识别号, 税号, tax id, vat number, vat no, vat no.,
     vat reg no, vat reg no., vat registration number, vat registration no, vat id;
-身份证号, 身份证号码, 公民身份号码, 证件号码, id number;
+身份证号, 身份证号码, 公民身份号码, 居民身份证号码, 居民身份证号, 证件号码, 证件号, id number;
 账号, 银行账号, 账户, 银行账户, 收款账号, account number, account;
 开户行, 开户银行, bank;
 合同金额, 合同总金额, 合同总价, 合同价, 合同价款, 合同总额, 合同总价款, 中标金额, 中标价,
-    中标价格, 中标总价, 投标报价, 签约合同价, 总价, 总金额, 总额, contract amount,
+    中标价格, 中标总价, 投标报价, 签约合同价, 设计费, 监理费, 监理酬金, 签约酬金, 勘察费, 总价, 总金额, 总额, contract amount,
     contract value, contract price, contract sum, total contract value, total fee, total price;
 中标金额, 中标价, 中标价格, 中标总价, 成交金额, 成交价, 投标报价, winning bid;
-交易金额, 交易价格, 交易对价, 转让价格, 转让价款, 成交金额, 股权转让款, transaction amount,
+交易金额, 交易价格, 交易对价, 转让价格, 转让价款, 成交金额, 股权转让款, 股权转让价款, 转让总价,
+    交易总价, 交易作价, 转让对价, 收购价格, 收购价款, 收购对价, 代价, 对价, transaction amount,
     consideration;
+评估值, 评估价值, 评估结果, 评估结论, 估值, 评估金额, 评估价, appraised value, valuation;
+评估基准日, 基准日, 估值日期, 估值基准日, 评估基准日期, valuation date;
+收购股权比例, 收购比例, 受让比例, 转让比例, 股权比例, 转让股权比例, 标的股权比例;
+月工资, 月薪, 税前月薪, 税前月工资, 固定月薪, 月基本工资, 基本月薪, 工资标准, 月薪酬, 基本工资,
+    月收入, monthly salary;
 投资金额, 投资总额, 出资额, 认缴出资额, 出资金额, 总投资, investment amount;
 担保金额, 担保额度, 保证金额, 担保总额, guarantee amount;
 借款金额, 贷款金额, 贷款本金, 借款本金, 借款总额, 贷款总额, 贷款币种及金额, 借款币种及金额,
@@ -156,7 +164,8 @@ NAMES = """
 税率, tax rate, vat rate, gst rate;
 每股价格, 发行价格, 回购价格, 成交均价, 均价, 交易均价, 转让价格, 增持均价, 减持均价,
     average price;
-签订日期, 签署日期, 签约日期, 签署日, 签订日, 签约日, 订立日期,
+签订日期, 签署日期, 签约日期, 签署日, 签订日, 签约日, 订立日期, 协议签署日期, 协议签订日期,
+    协议签署日, 协议签订日,
     合同签订日期, 合同签署日期, 签订时间, 签署时间, 订立时间,
     agreement date, signing date, contract date, date of agreement,
     date of contract, execution date;
@@ -165,9 +174,10 @@ NAMES = """
 处罚决定日期, 处罚日期, 决定日期, 作出日期;
 签单日期, 出单日期, 签发日期;
 开始日期, 起始日期, 起始日, 质押开始日期, 质押起始日, 冻结起始日, 冻结日期, 起租日, 起始时间,
-    租赁起始日, 租期起始日, 租赁开始日期,
+    租赁起始日, 租期起始日, 租赁开始日期, 合同开始日期, 合同起始日期, 合同起始日, 入职日期, 入职时间,
     start date, commencement date, date of commencement, lease start date, term start date;
 结束日期, 到期日, 到期日期, 截止日期, 终止日期, 届满日, 租期届满日, 租赁到期日, 租赁终止日,
+    合同到期日期, 合同到期日, 合同终止日期, 合同终止日, 合同结束日期, 合同届满日,
     质押到期日, 冻结终止日, 冻结到期日,
     end date, expiration date, expiry date, lease end date, term end date;
 解除日期, 解除质押日期, 解押日期, 解冻日期, 解除冻结日期, release date;
@@ -198,7 +208,7 @@ NAMES = """
 借款期限, 贷款期限, 借款期间, 贷款期间, 借款期, 贷款期, 授信期限, 借款起止时间, 起止时间, loan term,
     loan period;
 保险期间, 保险期限, 承保期间, 保险责任期间, policy period, period of insurance;
-质保期, 质量保证期, 保修期, 质保期限, 保修期限, 质保期间, warranty period, warranty;
+质保期, 质量保证期, 保修期, 缺陷责任期, 质保期限, 保修期限, 质保期间, warranty period, warranty;
 出让年限, 使用年限, 土地使用年限, 出让年期;
 公示期, 公示时间, 公示期限, 公示期间;
 保证期间, 担保期限, 担保期间;
@@ -210,7 +220,7 @@ NAMES = """
 坐落, 房屋坐落, 房屋地址, 房屋位置, 租赁房屋, 坐落地址, 租赁地址;
 开标地点, 开标地址, 开标场所;
 交货地点, 交付地点, 到货地点, 送货地点, 供货地点, place of delivery, delivery place;
-施工地点, 项目地点, 工程地点, 建设地点, 履行地点, place of performance;
+施工地点, 项目地点, 工程地点, 建设地点, 工程地址, 项目地址, 建设地址, 履行地点, place of performance;
 联系电话, 电话, 手机, 电话号码, telephone, phone, tel;
 传真, fax;
 邮箱, 电子邮箱, 电子邮件, email, e-mail;
@@ -220,6 +230,9 @@ NAMES = """
 争议解决, 争议解决方式, dispute resolution;
 适用法律, 管辖法律, governing law, applicable law;
 违约责任, liability for breach;
+项目负责人, 项目经理, 总监理工程师, 项目总监, 设计负责人, 设计总负责人, 项目总负责人, project manager;
+试用期, 试用期限, 试用期间;
+工作地点, 工作地, 主要工作地点, 地点;
 评审专家, 评审专家名单, 评标专家, 评委, 评委名单, 专家名单, 评标委员会, 评标委员会成员,
     评审委员会, 评审委员会成员, 评审小组, 评审小组成员, 磋商小组, 磋商小组成员, 谈判小组,
     谈判小组成员, 评审成员, 评审人员;
@@ -243,5 +256,5 @@ NAMES = """
 现金红利, 现金分红, 派息金额, 每10股派息;
 记录人, 会议记录人, 记录员, 记录;
 上市公司, 公告公司, 公司全称, 公司名称;
-职务, 职位, 岗位, title, position, job title;
+职务, 职位, 岗位, 工作岗位, 岗位名称, 聘用岗位, title, position, job title;
 """

@@ -16,6 +16,9 @@ franchisee;
 executive, employee;
 owner;
 trustee;
+lender, bank;
+guarantor, guarantors, guarantee of, personal guarantee of, corporate guarantee of, guaranty of,
+    guaranteed by, personal guarantor, corporate guarantor;
 """
 NAMES = """
 seller, supplier, vendor, exporter, from;
@@ -53,7 +56,19 @@ item, items, article, item description, description, description of goods, descr
     particulars, goods, product, product description;
 confidentiality period, confidentiality term, non-disclosure period, duration of confidentiality;
 liability cap, cap on liability, limitation of liability, maximum liability, limit of liability;
-maturity date, repayment date, final maturity date;
+maturity date, repayment date, final maturity date, maturity, final repayment date,
+    date of maturity, final maturity, last instalment due on, last installment due on;
+facility amount, commitment, total commitment, total commitments, loan amount, facility limit,
+    amount of facility, amount of loan, limit sanctioned, sanctioned limit, sanctioned amount,
+    amount sanctioned, loan facility, facility size, credit limit, principal amount;
+interest rate, rate of interest, interest, pricing, applicable rate, loan rate;
+arrangement fee, upfront fee, up-front fee, front-end fee, closing fee, origination fee,
+    facility fee, processing fee, processing charges, establishment fee, loan fee, upfront charges;
+purpose, use of proceeds, purpose of loan, purpose of facility, purpose of the facility,
+    purpose of the loan, loan purpose, use of funds;
+security, collateral, primary security;
+governing law, law, applicable law, proper law;
+document date, agreement date, date of agreement, date of letter, letter date, dated;
 monthly payment, monthly installment, monthly instalment;
 holiday entitlement, annual leave, vacation days, paid leave, vacation;
 jurisdiction, place of jurisdiction, courts, forum;

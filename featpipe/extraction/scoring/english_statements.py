@@ -188,6 +188,28 @@ _TOLD = (
         day="maturitydate",
     ),
     _told(
+        "repa",
+        rf"\b(?:repaid|repayable|repay{_LATER}{{0,80}}?)(?:,?{_S}in{_S}full,?)?{_S}"
+        rf"(?:by|on(?:{_S}or{_S}before)?|no{_S}later{_S}than|not{_S}later{_S}than){_S}(?P<day>{DATE})",
+        day="maturitydate",
+    ),
+    _told(
+        "facility",
+        rf"\bfacility{_S}(?:in{_S}an{_S}aggregate{_S}(?:principal{_S})?amount{_S})?"
+        rf"(?:of(?:{_S}up{_S}to)?|up{_S}to|not{_S}exceeding){_S}" + SPELLED_MONEY.replace("value", "sum"),
+        sum="facilityamount",
+    ),
+    *(
+        _told(
+            used,
+            rf"\b(?:{verbs})\b{_LATER}{{0,60}}?\b(?:loans?|facility|facilities|proceeds|advances?|borrowed|drawn)"
+            rf"(?:{_S}by{_S}it)?,?{_S}(?:(?:only|solely|exclusively){_S})?(?:in{_S}or{_S})?(?:for|towards?|to){_S}"
+            rf"(?P<purpose>[^.;()\n]{{6,160}}?)(?=\s{{0,4}}[;()]|\.\s|\.?\Z|,{_S}(?:and|which|as)\b)",
+            purpose="purpose",
+        )
+        for used, verbs in (("us", "use|used|using"), ("appl", "apply|applied"))
+    ),
+    _told(
         "entered",
         rf"\bentered{_S}into(?:{_S}(?:on|as{_S}of|this|effective|the)){{0,3}}{_S}(?P<day>{DATE})",
         day="agreementdate",
@@ -324,6 +346,11 @@ _TOLD = (
         day="effectivedate",
     ),
     _told(
+        _begins("dt"),
+        rf"(?<![^\s])dt\.?{_S}(?P<day>{DATE})(?=[^\S\n]*(?:\n|\Z))",
+        day="issuedate",
+    ),
+    _told(
         _inside(60, "dated"),
         rf"\b(?:no|number|ref)\b[^\n]{{1,40}}?(?:\s{{2}}|\t)dated:?{_S}(?P<day>{DATE})",
         day="issuedate",
@@ -379,7 +406,7 @@ _CARRIED = (
     r"|by|to|from|year|annum|monthly|annual)"
 )
 _VERB = (
-    rf"(?:is|are|was|will{_S}be|shall{_S}be|shall{_S}equal|equals|amounts{_S}to|of|in{_S}the{_S}amount{_S}of"
+    rf"(?:is|are|was|means|will{_S}be|shall{_S}be|shall{_S}equal|equals|amounts{_S}to|of|in{_S}the{_S}amount{_S}of"
     rf"|in{_S}the{_S}sum{_S}of|at|totall?ing)"
 )
 _SUM = (

@@ -14,12 +14,14 @@ DATE = (
     rf"|{_MONTH}\s{{1,4}}{_DAY},?\s{{1,4}}\d{{4}}|\d{{1,2}}-{_MONTH}-\d{{4}}"
     r"|\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}|\d{4}-\d{1,2}-\d{1,2})(?!\d)"
 )
-_SIZE = r"(?:\s{0,2}(?:million|billion|thousand|m|k|bn)(?![a-z]))?"
+_SIZE = r"(?:\s{0,2}(?:million|billion|thousand|lakhs?|crores?|m|k|bn)(?![a-z]))?"
 _SIGN = (
     r"(?:(?:us|a|c|nz|hk|s)?\$|[€£¥₹]|(?:usd|eur|gbp|cad|aud|chf|inr|sgd|nzd|hkd|cny|rmb|jpy|myr|thb|zar|aed"
     r"|sek|nok|dkk|pln|czk|huf|mxn|qar|kwd|omr|egp|kes|ngn|ghs|tzs|lkr|bdt|rs\.?)(?![a-z]))"
 )
-_DIGITS = r"(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,15})(?:\.\d{1,4})?(?!\d)"
+_DIGITS = (
+    r"(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,2}(?:,\d\d){1,4},\d{3}|\d{1,15})(?:\.\d{1,4})?(?:/-)?(?!,?\d)"
+)
 MONEY = (
     rf"(?:{_SIGN}\s{{0,2}}{_DIGITS}{_SIZE}"
     rf"|{_DIGITS}{_SIZE}\s{{1,2}}(?:(?:us\s)?dollars|euros?|pounds(?:\ssterling)?|usd|eur|gbp)(?![a-z]))"

@@ -107,7 +107,7 @@ _NUMERAL = "[\\d¥一二两三四五六七八九十壹贰叁肆伍陆柒捌玖�
 #: What joins a name to its value in a sentence, or makes a longer label of it.
 _states = re.compile(
     rf"(?:名称|单位)?(?:{GAP}(?:[是为系]|名称\s*:|合计|共计|总计){GAP}"
-    rf"|[^\S\n\t]?(?=[\d¥]|{_CURRENCY}{_NUMERAL}|(?<=号)[a-z]{{1,8}}[a-z/-]{{0,6}}\d)|共?(?!一[日天])(?={_PERIOD})|[^\S\n\t])(?=[^\s:])(?!约)"
+    rf"|[^\S\n\t]?(?=[\d¥]|{_CURRENCY}{_NUMERAL}|(?<=号)[a-z]{{1,8}}[a-z/-]{{0,6}}\d)|共?(?!一[日天])(?={_PERIOD})|[^\S\n\t])(?:_+{GAP})?(?=[^\s:_])(?!约)"
 )
 #: So of English names: behind "Tenant" and a blank a sentence goes on, but "Invoice no 17" is one.
 _states_english = re.compile(r"[^\S\n\t]{1,3}(?=[\d$€£¥])")

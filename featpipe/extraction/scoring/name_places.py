@@ -41,6 +41,10 @@ _BARE = frozenset(["date", "name", "number", "title"])
 #: Before a name that fills a cell with it: Grand Total.
 _grand = re.compile(r"(?<![a-z])(?:grand|invoice|order|sales) {1,2}\Z")
 _LONGEST_GRAND = 10
+#: The number of a row, before a label: 2    Limit sanctioned    Rs. 7.80 crore.
+_row_number = re.compile(r"(?<![^\n])[^\S\n\t]*\d{1,2}[.)、]?\Z")
+_BEHIND_NUMBERS = frozenset("0123456789.)、")
+_LONGEST_NUMBER = 8
 
 
 class _Label(NamedTuple):
@@ -147,6 +151,9 @@ def _values_behind(folded: str, name: str) -> Iterator[tuple[int, bool]]:
         edge = grand.start() if grand else at
         while edge > done and folded[edge - 1].isspace() and folded[edge - 1] not in "\n\t":
             edge -= 1
+        if edge and folded[edge - 1] in _BEHIND_NUMBERS:
+            numbered = _row_number.search(folded, max(edge - _LONGEST_NUMBER, 0), edge)
+            edge = numbered.start() if numbered else edge
         is_first = edge == 0 or folded[edge - 1] in "\n\t"
         order = (label.cell, label.colon) if edge < at else (label.colon, label.cell)
         tried = (one.match(folded, at) for one in order if is_first or one is label.colon)

@@ -79,13 +79,18 @@ _signature = re.compile(
     rf"(?P<value>{DATE}|\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}){GAP}(?:\s\s[^\n]*)?$",
     re.MULTILINE,
 )
-_coded = re.compile(rf"^{GAP}编{GAP}号(?:{GAP}:|[^\S\n]){GAP}(?P<value>\S+){GAP}$", re.MULTILINE)
+_coded = re.compile(
+    rf"^{GAP}(?:编{GAP}号|no\.?)(?:{GAP}:|[^\S\n]){GAP}(?P<value>(?=\S{{0,30}}\d)\S+)(?:{GAP}$|\s\s)",
+    re.MULTILINE,
+)
+_listed = re.compile(rf"{HAN}{GAP}[\[(](?P<value>\d{{6}})(?:\.[a-z]{{2}})?[\])]")
+_numbered = re.compile(rf"公告{GAP}\(?(?P<value>临?(?:19|20)\d\d-\d{{2,4}})\)?{GAP}号")
 _decided = re.compile(rf"(?:由|向|提交)(?P<value>{HAN}{{2,25}}(?P<words>法院|仲裁委员会|仲裁院))")
 #: What fields call who decides about a contract.
 _DECIDES = {"法院": "管辖法院", "仲裁委员会": "仲裁机构", "仲裁院": "仲裁机构"}
 _called = re.compile(
     rf"(?<![\u4e00-\u9fffa-z0-9])(?:(?:本合同|本协议)?由|与|和|及)?(?P<value>{PERSON}|{ORGANISATION})"
-    rf"{GAP}\((?:以下)?(?:简称|统称|称|下称)为?:?\"?(?P<words>{HAN}{{2,6}})\"?\)"
+    rf"{GAP}\((?:以下)?(?:简称|统称|称|下称)为?:?\"?(?P<words>{HAN}{{2,6}})\"?(?:,[^()\n]{{1,80}})?\)"
 )
 #: What contracts without 甲方 and 乙方 call their parties: in a line of its own, before a colon.
 _sided = re.compile(r"甲\s?方|乙\s?方")
@@ -106,7 +111,8 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     if kind is not None:
         found = {kind, *_of_heading(head), *_of_case(folded), *find_orders(folded)}
     elif _notice.search(titles):
-        found = {*_last_date(folded, "公告日期"), *_signing(folded), *find_company(folded)}
+        found = {*_last_date(folded, "公告日期"), *_signing(folded), *_of_notice(head)}
+        found |= {*find_company(folded)}
         found |= {*find_statements(folded)}
     elif _contract.search(titles):
         found = {*_of_contract(folded), *find_statements(folded)}
@@ -194,6 +200,14 @@ def _sureties(folded: str) -> Iterator[Phrase]:
         if for_whom:
             places = ((folded.find(name, low, for_whom.start()), name) for name in names)
             yield from (Phrase(at, at + len(name), "保证人") for at, name in places if at >= 0)
+
+
+def _of_notice(head: str) -> Iterator[Phrase]:
+    """The code of the company's shares, in brackets behind its name, and the notice's number."""
+    for pattern, words in ((_listed, "证券代码"), (_numbered, "公告编号")):
+        found = pattern.search(head)
+        if found:
+            yield Phrase(*found.span("value"), words)
 
 
 def _of_contract(folded: str) -> Iterator[Phrase]:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.award_statements import AWARDS
+from featpipe.extraction.scoring.deal_statements import DEALS
 from featpipe.extraction.scoring.loan_statements import LOANS
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.scoring.statement_words import (
@@ -33,6 +34,7 @@ from featpipe.extraction.scoring.statement_words import (
     Statement,
 )
 from featpipe.extraction.scoring.synonyms import is_party
+from featpipe.extraction.scoring.work_statements import WORKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +45,7 @@ _STATEMENTS = (
         "至",
         re.compile(
             rf"(?:(?<!试用)期限?|期间|租赁|租期|有效)(?:(?!试用)[^。;\n]){{0,30}}?(?<!\d)(?P<first>{DATE})"
-            rf"(?:\([^()\n]{{1,20}}\))?(?:起|开始)?[,、]?(?:至|到)(?P<last>{DATE})"
+            rf"(?:\([^()\n]{{1,20}}\))?{GAP}(?:起|开始)?[,、]?{GAP}(?:至|到){GAP}(?P<last>{DATE})"
         ),
         {"first": "起始日期", "last": "到期日期"},
     ),
@@ -172,7 +174,7 @@ _STATEMENTS = (
     Statement(
         "签",
         re.compile(
-            rf"[与和](?P<other>{ORGANISATION}){REMARK}(?:就[^。;\n]{{2,60}}?)?{ON_A_DAY}(?:在[^,。;\n]{{2,20}}?)?"
+            rf"[与和](?P<other>{NAME}){REMARK}(?:[、和及与]{NAME}{REMARK}){{0,9}}(?:就[^。;\n]{{2,60}}?)?{ON_A_DAY}(?:在[^,。;\n]{{2,20}}?)?"
             rf"(?:正式|共同|协商)?签[订署](?:了)?《(?P<title>[^》\n]{{2,80}})》"
         ),
         {"other": "合同对方", "title": "合同名称"},
@@ -231,9 +233,9 @@ _SENTENCE_ENDS, _CLAUSE_ENDS = "。;\n", ",。;\n"
 #: What who makes an announcement calls itself.
 _SELF = frozenset(["公司", "本公司", "上市公司", "发行人"])
 #: Groups that are names.
-_NAMES = frozenset(["name", "pledgee", "client", "other", "surety", "debtor", "winner", "buyer"])
+_NAMES = frozenset(["name", "pledgee", "client", "other", "surety", "debtor", "winner", "buyer", "target"])
 #: Of them, those that may be the first of a list.
-_LISTED = frozenset(["surety", "winner"])
+_LISTED = frozenset(["surety", "winner", "other"])
 _further = re.compile(rf"(?:{GAP}\([^()\n]{{1,60}}\))?{GAP}[、和及与]{GAP}(?P<name>{NAME})")
 #: What a share is of that no sum of pledges is meant by.
 _OF_ONE = frozenset(["占总股本比例", "占所持股份比例"])
@@ -259,11 +261,22 @@ _english_role = re.compile(
     r"(?:\(|\bhereinafter\s+)(?:each,?\s+)?(?:hereinafter\s+)?(?:referred\s+to\s+as\s+|called\s+)?"
     r"(?:the\s+)?\"(?:the\s+)?(?P<words>[a-z][a-z ]{2,30})\""
 )
+_FORM = (
+    r"(?:inc|incorporated|l\.?l\.?c|ltd|limited|corp|corporation|company|co|l\.?p|llp|plc|gmbh"
+    r"|bhd|s\.a|n\.v|ag|bank(?:,?\s{1,2}n\.a)?|trust|university)\b\.?"
+)
+#: Up to its legal form, and all of that: X Bank Limited, Y Company, Inc.
+_ENGLISH_NAME = (
+    r"(?P<name>(?:(?!\b(?:between|among|agreement|made|entered|dated|is|are|if)\b|, an? )[^()\n;:\"]){2,80}?"
+    rf"\b{_FORM}(?:,?[ ]{_FORM})*)"
+)
 _english_name = re.compile(
-    r"(?:\b(?:between|among|and|by)[\s:]+|\),\s{1,4}(?:and\s{1,4})?(?:by\s{1,4})?|\b\d{4},\s{1,4}|\b(?:leases|lends|sells)\s{1,4}to\s{1,4}|^\s*|[\n;.]\s*|\(\w{1,3}\)\s*)(?!(?:the|this)\b)(?P<name>"
-    r"(?:(?!\b(?:between|among|agreement|made|entered|dated|is|are|if)\b|, an? )[^()\n;:\"]){2,80}?"
-    r"\b(?:inc|incorporated|l\.?l\.?c|ltd|limited|corp|corporation|company|co|l\.?p|llp|plc|gmbh"
-    r"|bhd|s\.a|n\.v|ag|bank(?:,?\s{1,2}n\.a)?|trust|university)\b\.?)"
+    r"(?:\b(?:between|among|and|by)[\s:]+|\),\s{1,4}(?:and\s{1,4})?(?:by\s{1,4})?|\b\d{4},\s{1,4}|\b(?:leases|lends|sells)\s{1,4}to\s{1,4}|^\s*|[\n;.]\s*|\(\w{1,3}\)\s*)(?!(?:the|this)\b)"
+    rf"{_ENGLISH_NAME}"
+)
+#: In this letter "the Bank" means X Bank plc.
+_english_means = re.compile(
+    rf"\"(?:the\s+)?(?P<words>[a-z][a-z ]{{2,30}})\"\s{{1,4}}means\s{{1,4}}{_ENGLISH_NAME}"
 )
 #: Right before the bracket: the undersigned, Mary Smith ("Borrower").
 _person_alone = re.compile(
@@ -340,6 +353,10 @@ def find_roles(folded: str) -> Iterator[Phrase]:
             yield Phrase(*named[0].span("name"), words)
         elif is_party(words) or words == "shareholder":
             yield from _persons(folded, low, role.start(), words)
+    for told in _english_means.finditer(folded, 0, _PREAMBLE):
+        words = "".join(told["words"].split())
+        if is_party(words):
+            yield Phrase(*told.span("name"), words)
 
 
 def _persons(folded: str, low: int, end: int, words: str) -> Iterator[Phrase]:
@@ -363,7 +380,7 @@ def find_orders(folded: str) -> Iterator[Phrase]:
 
 
 def _matches(folded: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
-    for word, pattern, labels in (*_STATEMENTS, *LOANS, *AWARDS):
+    for word, pattern, labels in (*_STATEMENTS, *LOANS, *AWARDS, *DEALS, *WORKS):
         if word in folded:
             yield from ((match, labels) for match in pattern.finditer(folded))
     if "质押" in folded:

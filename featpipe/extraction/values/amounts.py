@@ -163,7 +163,7 @@ _money = re.compile(
     rf"(?P<number>{_COMMA}|{_LAKHS}|{SPACED_BEFORE}|{_SPACED_BEHIND}|{NUMERAL})\s?[余餘多]?\s?"
     rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?|b)(?![a-z\d])|(?!)))?\s?[余餘多]?\s?"
     rf"(?P<coin>(?(sign){_COIN}|(?!)))?(?P<unit>(?:{_SIGN})(?:人民[币幣])?)?"
-    rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体體常式个個]))?"
+    rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体體常式个個])|/-(?: only(?![a-z]))?)?"
 )
 #: USD 1M LIBOR is the rate of a term of one month, and no amount.
 _rate_of_term = re.compile(
