@@ -22,7 +22,7 @@ DEALS = (
     Statement(
         "股权",
         re.compile(
-            rf"(?:收购|受让|购买)(?:[^,。;\n]{{0,60}}?持有的?)?(?P<target>{ORGANISATION})(?:{GAP}\([^()\n]{{1,30}}\))?"
+            rf"(?:收购|受让|购买)(?:[^,。;\n]{{0,60}}?(?:持有的?|所持))?(?P<target>{ORGANISATION})(?:{GAP}\([^()\n]{{1,30}}\))?"
             rf"的?{GAP}(?:合计|共计)?(?P<share>{PERCENT}){GAP}的?股权"
         ),
         {"target": "标的公司", "share": "收购股权比例"},

@@ -14,6 +14,7 @@ from featpipe.extraction.scoring.candidates import (
 )
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.field_names import RELATED
+from featpipe.extraction.scoring.kinds_of_names import names_codes
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.parallel import (
     LEAST_USUAL,
@@ -34,6 +35,7 @@ from featpipe.extraction.scoring.ranking import (
 from featpipe.extraction.scoring.ruled_out import (
     of_parties,
     of_roles,
+    with_digits,
     with_letters,
     without_names,
     without_other_types,
@@ -324,10 +326,21 @@ def _plausible(model: FieldModel, features: PageFeatures, found: Candidates) -> 
     found = without_names(found, features, model.kind)
     if _is_name(model):
         found = with_letters(found, features)
+    if _is_code(model):
+        found = with_digits(found, features)
     if model.kind == "text" and model.boundaries.known:
         found = without_other_types(found, features, model.boundaries.known)
     found = of_parties(found, features, model.boundaries.parties)
     return of_roles(found, features, model.boundaries.roles)
+
+
+def _is_code(model: FieldModel) -> bool:
+    """Whether the values are numbers of documents and the like; no sample is without digits."""
+    return (
+        model.kind in {"text", "id"}
+        and any(map(names_codes, model.aliases))
+        and all(any(map(str.isdigit, own)) for own in model.boundaries.known)
+    )
 
 
 def _is_name(model: FieldModel) -> bool:

@@ -7,6 +7,7 @@ number of months or two dates.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.values.text import fold_width
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _MONEY = (
     "金额|价款|总价|单价|价格|合同价|中标价|租金|押金|定金|订金|工资|薪资|保证金|预算|限价|控制价|注册资本|总额|余额|预付款|本金"
     "|[收欠余尾货]款|[首尾末中前后]期款|首付款?|进度款|结算款|执行标的额?|价税合计|标的额|[应已未预]付款|工程款|转让款"
-    "|罚金|(?<![缴计免消付收交])费"
+    "|罚金|对价|作价|评估值|评估价值|月薪|(?<![缴计免消付收交])费"
     r"|\b(?:amount|price|fees?|rent|salary|deposit|cost|subtotal|charge|instal?lment|wage|bonus|value)"
     "|(?:monthly|annual|down|total|advance) payment|(?:invoice|order|grand) total"
     "|liability cap|cap on liability"
@@ -39,7 +40,14 @@ _ENDINGS: tuple[tuple[FieldType, str], ...] = (
     ("id", "身份证号|身份证号码|身份号码|账号|帐号|信用代码|税号|识别号"),
     ("number", "面积|股数"),
 )
+_of_codes = re.compile(r"(?:编号|号码|代码|文号|案号|(?: |^)(?:number|no\.?))\Z")
 _known = [(kind, re.compile(rf"(?:{words})\Z")) for kind, words in _ENDINGS]
+
+
+@lru_cache(maxsize=1024)
+def names_codes(name: str) -> bool:
+    """Whether a name is one of numbers of documents and the like, which have digits."""
+    return _of_codes.search(fold_width(name).strip()) is not None
 
 
 def kind_of_names(names: Sequence[str]) -> FieldType:

@@ -134,9 +134,12 @@ _english_item = re.compile(
     r"(?P<value>[a-z][a-z'’.-]{0,20}(?:[^\S\n][a-z][a-z'’.-]{0,20}){1,4}?)(?=[^\S\n]*(?:[,;(\n]|and\b|\.?\s*\Z))"
 )
 #: Words in the place of a value that say there is none.
-NOTHING = ("无", "暂无", "没有", "不适用", "不涉及", "n/a", "none", "nil")
+NOTHING = ("无", "暂无", "没有", "不适用", "不涉及", "n/a", "none", "nil", "待定", "待编", "/")
 #: Words for who makes an announcement, which is named elsewhere, are as good as none.
-_nothing = re.compile(rf"[:\t]{GAP}(?P<word>{'|'.join(NOTHING)}|本?公司){GAP}(?=[\n\t,;。]|\Z)")
+_nothing = re.compile(
+    rf"[:\t]{GAP}(?:_+{GAP})?(?P<word>{'|'.join(NOTHING)}|本?公司|\((?:待[^()\n]{{1,6}}|详?见[^()\n]{{1,20}})\))"
+    rf"{GAP}(?:_+{GAP})?(?=[\n\t,;。]|\Z)"
+)
 
 
 def find_nothing(folded: str) -> list[int]:
@@ -240,7 +243,7 @@ _NAMED = (_PERSONS, (_of_organisation, _organisation))
 @lru_cache(maxsize=4096)
 def _tells_what(name: str) -> bool:
     """Whether a name is long enough to say of itself what a sum or a day is."""
-    is_sum_or_day = kind_of_names((name,)) in _TOLD or name.endswith("截止时间")
+    is_sum_or_day = kind_of_names((name,)) in _TOLD or name.endswith(("截止时间", "号码"))
     return len(name) >= _LONG_NAME and is_sum_or_day
 
 

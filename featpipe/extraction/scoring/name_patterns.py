@@ -43,6 +43,7 @@ PERSON = (
 )
 ORGANISATION = (
     rf"(?:(?!{_CLAUSE})[\u4e00-\u9fffa-z0-9&·.\-]|\({HAN}{{1,8}}\)){{2,50}}?(?:{_ENDINGS})"
+    r"(?:\((?:有限|普通|特殊普通)合伙\))?"
 )
 #: A name of any surname, by what stands behind it.
 TOLD_PERSON = (

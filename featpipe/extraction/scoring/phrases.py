@@ -63,7 +63,7 @@ _joint = re.compile(r"(?:\([^()\n]*\)|之间的?|双方|因|的|关于|等人?|�
 _no_cause = re.compile(r"[,:;。\n]|原告|被告|上诉人|申请人|第三人")
 _dated = re.compile(rf"^{GAP}(?P<value>{DATE}){GAP}$", re.MULTILINE)
 _signed = re.compile(
-    rf"于{GAP}(?P<value>{DATE}){GAP}(?:由双方|与[^。;\n]{{2,60}}?)?(?:在(?P<place>[^,。;\n]{{2,20}}?))?"
+    rf"于{GAP}(?P<value>{DATE}){GAP}(?:\(交易时段[^()\n]*\),[^。;\n]{{2,120}}?|由双方|与[^。;\n]{{2,60}}?)?(?:在(?P<place>[^,。;\n]{{2,20}}?))?"
     rf"(?:正式|共同)?(?:签订|签署|订立)"
 )
 #: Characters of a date, and of blanks behind it, at most.
@@ -83,6 +83,7 @@ _coded = re.compile(
     rf"^{GAP}(?:编{GAP}号|no\.?)(?:{GAP}:|[^\S\n]){GAP}(?P<value>(?=\S{{0,30}}\d)\S+)(?:{GAP}$|\s\s)",
     re.MULTILINE,
 )
+_acquires = re.compile(r"公司[^。;\n]{0,30}?(?:收购|受让|购买)[^。;\n]{2,80}?(?:股权|股份|资产)")
 _listed = re.compile(rf"{HAN}{GAP}[\[(](?P<value>\d{{6}})(?:\.[a-z]{{2}})?[\])]")
 _numbered = re.compile(rf"公告{GAP}\(?(?P<value>临?(?:19|20)\d\d-\d{{2,4}})\)?{GAP}号")
 _decided = re.compile(rf"(?:由|向|提交)(?P<value>{HAN}{{2,25}}(?P<words>法院|仲裁委员会|仲裁院))")
@@ -100,6 +101,9 @@ _party = re.compile(
     re.MULTILINE,
 )
 _SIDES = ("甲方", "乙方")
+#: What a contract of employment calls them.
+_AT_WORK = {"甲方": "用人单位", "乙方": "劳动者"}
+_labour = re.compile(r"劳动合同|聘[用任]合同|聘[用任]协议|雇佣合同")
 
 
 @lru_cache(maxsize=8)
@@ -113,11 +117,12 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     elif _notice.search(titles):
         found = {*_last_date(folded, "公告日期"), *_signing(folded), *_of_notice(head)}
         found |= {*find_company(folded)}
+        found |= {p._replace(words="收购方") for p in found if _buys(folded, p)}
         found |= {*find_statements(folded)}
     elif _contract.search(titles):
         found = {*_of_contract(folded), *find_statements(folded)}
     else:
-        found = {*_last_date(folded, "落款日期")}
+        found = {*_last_date(folded, "落款日期"), *_signing(folded)}
         if "\n" in folded.strip():  # more than a sentence
             found |= {*find_statements(folded)}
         near = matches_near(_issued, folded, places_of(("印发",), folded), _LONGEST_DATE, 2)
@@ -202,6 +207,11 @@ def _sureties(folded: str) -> Iterator[Phrase]:
             yield from (Phrase(at, at + len(name), "保证人") for at, name in places if at >= 0)
 
 
+def _buys(folded: str, phrase: Phrase) -> bool:
+    """Whether a phrase is the company that makes an announcement of what it acquires."""
+    return phrase.words == "公司名称" and _acquires.search(folded) is not None
+
+
 def _of_notice(head: str) -> Iterator[Phrase]:
     """The code of the company's shares, in brackets behind its name, and the notice's number."""
     for pattern, words in ((_listed, "证券代码"), (_numbered, "公告编号")):
@@ -222,9 +232,13 @@ def _of_contract(folded: str) -> Iterator[Phrase]:
     for named in _decided.finditer(folded):
         yield Phrase(*named.span("value"), _DECIDES[named["words"]])
     yield from _sides(folded)
+    is_labour = _labour.search(folded[:_HEAD]) is not None
     for called in _called.finditer(folded):
-        if is_party(called["words"]):
-            yield Phrase(*called.span("value"), called["words"])
+        words = called["words"]
+        if is_party(words):
+            yield Phrase(*called.span("value"), words)
+            if is_labour and words in _AT_WORK:
+                yield Phrase(*called.span("value"), _AT_WORK[words])
 
 
 def _sides(folded: str) -> Iterator[Phrase]:

@@ -53,6 +53,13 @@ def with_letters(found: Candidates, features: PageFeatures) -> Candidates:
     return found.where(n_letters > 0)
 
 
+def with_digits(found: Candidates, features: PageFeatures) -> Candidates:
+    """The candidates that may be codes, which have digits: a title is no contract number."""
+    start, end = features.tokens.start[found.first], features.tokens.end[found.last - 1]
+    n_digits = features.character_counts[0]
+    return found.where(n_digits[end] > n_digits[start])
+
+
 def without_other_types(
     found: Candidates, features: PageFeatures, known: frozenset[str]
 ) -> Candidates:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
-from featpipe.extraction.scoring.name_patterns import GAP, HAN
+from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.scoring.statement_words import DATE, MONEY, Statement
 
 _NUMBER = r"(?:\d{1,3}|[一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾]{1,3})"
 _PERIOD = rf"_*{GAP}(?P<period>{_NUMBER}{GAP}(?:年|个月|月|个?日历?天|天|日))"
-_SUM = rf"_*{GAP}(?P<amount>(?:人民币)?¥?\d[\d,.]*{GAP}万?元|{MONEY})"
+_SUM = rf"_*{GAP}(?P<amount>(?:人民币|港币|美元)?¥?\d[\d,.]*{GAP}万?元|{MONEY})"
 
 WORKS = (
     Statement(
@@ -63,6 +63,18 @@ WORKS = (
             r"(?P<post>[^,。;\n()]{2,24}?)(?:一职|职务|岗位|工作)?(?=[,。;(\n])"
         ),
         {"post": "岗位"},
+    ),
+    Statement(
+        "聘",
+        re.compile(
+            rf"(?P<buyer>{ORGANISATION})(?:现|拟|特|诚意)?(?:决定)?(?:聘请|聘用|聘任|录用)(?=[您你])"
+        ),
+        {"buyer": "用人单位"},
+    ),
+    Statement(
+        "聘",
+        re.compile(rf"(?:\A|\n){GAP}(?:尊敬的)?(?P<person>{PERSON})(?:先生|女士)[:,]"),
+        {"person": "劳动者"},
     ),
     Statement(
         "入职",
