@@ -7,8 +7,14 @@ PARTIES = """
 provider, service provider, supplier, vendor;
 provider, service provider, contractor, consultant;
 subcontractor;
-licensor;
-licensee;
+licensor, supplier, principal, grantor, manufacturer;
+licensee, distributor, dealer;
+distributor, dealer, licensee, reseller;
+shipper, exporter, consignor, sender, shipper's name and address, shipper / exporter;
+consignee, deliver to, delivered to, consigned to, receiver, consignee's name and address;
+notify party, notify, also notify;
+forwarding agent, delivery agent, delivery agent at destination, issuing carrier's agent;
+carrier, issuing carrier, shipping line;
 disclosing party, discloser;
 receiving party, recipient;
 franchisor;
@@ -25,7 +31,8 @@ seller, supplier, vendor, exporter, from;
 rent, monthly rent, base rent, rent amount, rental;
 deposit, security deposit, damage deposit, rental deposit;
 term, lease term, initial term, contract term, term of agreement, term of lease, agreement term,
-    contract period, agreement period, contract duration, duration of agreement, service period;
+    contract period, agreement period, contract duration, duration of agreement, service period,
+    period, duration, licence term, license term, period of agreement, contract term;
 effective date, effective from, effective as of, start date, commencement date,
     date of commencement;
 client, customer, purchaser, buyer;
@@ -35,6 +42,30 @@ key personnel, key staff, key people, key persons, key individuals, nominated pe
     named personnel;
 document number, document no, document no., invoice number, invoice no, invoice no., invoice #,
     purchase order number, purchase order no, purchase order no., order number, po number;
+document number, b/l no, b/l no., b/l number, bill of lading no, bill of lading no.,
+    bill of lading number, awb number, awb no, awb no., air waybill number, waybill number,
+    waybill no, waybill no., sea waybill no., delivery note no, delivery note no.,
+    delivery note number, note no, note no., note number;
+port of loading, airport of departure, loading port, loaded at, pol, place of receipt;
+port of discharge, airport of destination, discharge port, unloaded at, pod, place of delivery,
+    port of destination, destination port;
+vessel, vessel / voyage, vessel/voyage, ocean vessel, ex vessel, vessel name, vessel and voyage,
+    vessel name and voyage, ship, flight, flight / date, flight number, flight no, flight no.;
+container number, container no, container no., container, containers, ex container,
+    marks and nos / container, container nos, container nos., unit number;
+gross weight, total gross weight, total gross, gross, gross wt, gross wt., gross weight (kg);
+net weight, total net weight, total net, net wt, net wt.;
+shipped date, shipped on board, date shipped, dispatched, despatched, shipping date,
+    date of shipment, shipment date, on board date, laden on board, date of dispatch,
+    dispatch date, departure date;
+territory, area, licensed territory, sales territory, region;
+minimum purchase, minimum annual purchase, minimum annual off-take, minimum quantity,
+    minimum purchase commitment, annual minimum, minimum commitment, minimum order,
+    minimum purchase requirement, minimum annual volume;
+licence fee, license fee, licence fees, license fees, royalty, royalty rate, royalties,
+    subscription fee, annual licence fee, annual license fee;
+licensed product, licensed products, products, licensed software, software, licensed mark,
+    licensed marks, trade mark, trade marks, trademark, trademarks, licensed property, brand;
 issue date, invoice date, date of issue, order date, date of order, po date, document date;
 order date, date of order, ordered on, order placed on, po date, purchase order date;
 payment term, payment terms, terms of payment, terms, payment;
@@ -47,13 +78,14 @@ place of work, workplace, work location;
 working hours, hours of work, work hours, weekly hours;
 probation period, probationary period, probation, trial period;
 employer, company;
-notice period, period of notice, termination notice period, termination notice,
+notice period, non-renewal notice, notice of non-renewal, period of notice, termination notice period, termination notice,
     notice of termination, termination on notice, notice of termination for convenience;
 purchase order #, purchase order, po number, order number;
 incoterm, incoterms, incoterms 2020, delivery terms, terms of delivery, delivery clause,
     trade terms, shipping terms;
 item, items, article, item description, description, description of goods, description of services,
-    particulars, goods, product, product description;
+    particulars, goods, product, product description, cargo, commodity,
+    nature and quantity of goods, description of packages and goods;
 confidentiality period, confidentiality term, non-disclosure period, duration of confidentiality;
 liability cap, cap on liability, limitation of liability, maximum liability, limit of liability;
 maturity date, repayment date, final maturity date, maturity, final repayment date,

@@ -146,7 +146,7 @@ _TOLD = (
     ),
     _told(
         _inside(360, "notice"),
-        rf"\b(?:terminat|cancel|end{_S}(?:this|the|it)|resign|either{_S}party){_LATER}{{0,140}}?\b(?:upon|on|by|with|giv(?:e|es|ing)){_S}"
+        rf"\b(?:terminat|cancel|end{_S}(?:this|the|it)|to{_S}an{_S}end|resign|either{_S}party){_LATER}{{0,140}}?\b(?:upon|on|by|with|giv(?:e|es|ing)){_S}"
         rf"{_GIVEN}(?P<notice>{PERIOD})(?:'s?)?{_S}(?:(?:prior|advance|written|and){_S}){{0,3}}notice",
         notice="noticeperiod",
     ),
@@ -186,6 +186,34 @@ _TOLD = (
         rf"\b(?:principal|balance|loan|note){_LATER}{{0,80}}?\b(?:due|payable)(?:{_S}in{_S}full)?{_S}on"
         rf"(?:{_S}or{_S}before)?{_S}(?P<day>{DATE})",
         day="maturitydate",
+    ),
+    _told(
+        _begins("shipped", "dispatched", "despatched"),
+        rf"\b(?:shipped|dispatched|despatched)(?:{_S}on{_S}board)?(?:{_S}on)?{_S}(?P<day>{DATE})",
+        day="shippeddate",
+    ),
+    _told(
+        _inside(120, "territory"),
+        rf"\b(?:in|for|within|throughout){_S}(?:the{_S})?(?P<area>[a-z][a-z,\s]{{3,80}}?)"
+        rf"\s{{0,4}}\((?:the{_S})?\"territory\"\)",
+        area="territory",
+    ),
+    _told(
+        _begins("distributor", "licensee", "agent", "reseller"),
+        rf"\b(?:distributor|licensee|agent|reseller){_S}(?:for|in|throughout|within){_S}(?:the{_S})?"
+        rf"(?P<area>[a-z][a-z\s]{{3,60}}?)(?=\s{{0,4}}[(.;]|,{_S}(?:and|which|but|for)\b)",
+        area="territory",
+    ),
+    _told(
+        _begins("continue", "run", "last", "remain"),
+        rf"\b(?:continues?|runs?|lasts?|remains?{_S}in{_S}force){_S}for{_S}(?:an?{_S})?(?:(?:initial|fixed|minimum){_S})?"
+        rf"(?:(?:period|term){_S}of{_S})?(?P<term>{PERIOD})",
+        term="term",
+    ),
+    _told(
+        _begins("come", "comes", "enter", "enters"),
+        rf"\b(?:comes?|enters?){_S}into{_S}(?:force|effect){_S}on{_S}(?P<day>{DATE})",
+        day="effectivedate",
     ),
     _told(
         "repa",
@@ -328,7 +356,7 @@ _TOLD = (
     ),
     _told(
         _inside(40, rf"begins?{_S}on", rf"starts?{_S}on"),
-        rf"\b(?:employment|term|lease|agreement|services|tenancy|period|work){_S}(?:(?:will|shall){_S})?"
+        rf"\b(?:employment|term|lease|agreement|services|tenancy|period|work|arrangement|licen[cs]e|permission){_S}(?:(?:will|shall){_S})?"
         rf"(?:begins?|starts?){_S}on{_S}(?P<first>{DATE})"
         rf"(?:(?:,|{_S}and)?(?:{_S}shall)?{_S}(?:end|ends|ending|expir(?:e|es|ing)|terminat(?:e|es|ing)){_S}on{_S}(?P<last>{DATE}))?",
         first="startdate",
@@ -441,7 +469,10 @@ _another = re.compile(
 _LONGEST_ANOTHER = 20
 _word = re.compile(r"[a-z][a-z/&'-]*|\d+")
 #: Names that sentences call too many things by.
-_VAGUE = frozenset(["amount", "sum", "money", "number", "date", "quantity", "from", "to"])
+_VAGUE = frozenset((
+    "amount", "sum", "money", "number", "date", "quantity", "from", "to", "period", "duration",
+    "interest", "area", "security",
+))  # fmt: skip
 
 
 def find_english(folded: str) -> Iterator[tuple[int, int, str]]:

@@ -35,6 +35,7 @@ from featpipe.extraction.scoring.ranking import (
 from featpipe.extraction.scoring.ruled_out import (
     of_parties,
     of_roles,
+    of_whole_cells,
     with_digits,
     with_letters,
     without_names,
@@ -326,6 +327,8 @@ def _plausible(model: FieldModel, features: PageFeatures, found: Candidates) -> 
     found = without_names(found, features, model.kind)
     if _is_name(model):
         found = with_letters(found, features)
+    if model.is_untaught and model.kind not in SHAPED:
+        found = of_whole_cells(found, features, are_names=_is_name(model))
     if _is_code(model):
         found = with_digits(found, features)
     if model.kind == "text" and model.boundaries.known:

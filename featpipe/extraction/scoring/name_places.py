@@ -37,7 +37,7 @@ SEAL = rf"(?:{GAP}\([^()\n]{{0,6}}(?:章|签字|签名|手印)[^()\n]{{0,6}}\))"
 _SEAL_FIRST = rf"(?:{SEAL}(?!{GAP}[^\s:,。;]{{1,12}}(?:\([^()\n]{{1,30}}\))?{GAP}:))?"
 _box = re.compile(r"(?:[□☐][^\n。;☑☒■✓√]{0,40})*[☑☒■✓√]\s*(?=[^\s□☐])")
 #: English names that a word before makes something else: a due date is no date.
-_BARE = frozenset(["date", "name", "number", "title"])
+_BARE = frozenset(["date", "name", "number", "title", "period", "duration", "interest"])
 #: Before a name that fills a cell with it: Grand Total.
 _grand = re.compile(r"(?<![a-z])(?:grand|invoice|order|sales) {1,2}\Z")
 _LONGEST_GRAND = 10

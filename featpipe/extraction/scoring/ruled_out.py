@@ -5,6 +5,7 @@ Samples keep them: they show how unlikely what is no value looks.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
+#: Between pieces of a cell.
+_pieces = re.compile(r"[();:\n]")
+_pieces_of_names = re.compile(
+    rf"{_pieces.pattern}|,(?! ?(?:inc|llc|ltd|limited|l\.?p|n\.a|corp|co)\b)", re.IGNORECASE
+)
 #: What texts are not, unless samples are: £3,065.00 is no article, 0836-4410275 no contact.
 _NO_TEXTS: tuple[FieldType, ...] = ("phone", "money")
 
@@ -51,6 +57,30 @@ def with_letters(found: Candidates, features: PageFeatures) -> Candidates:
     _, *letters, _ = features.character_counts
     n_letters = np.add.reduce([own[end] - own[start] for own in letters])
     return found.where(n_letters > 0)
+
+
+def of_whole_cells(
+    found: Candidates, features: PageFeatures, *, are_names: bool
+) -> Candidates:
+    """Without parts of the cells that have a header, are English, and one piece.
+
+    GREEN COFFEE is no description of goods in a cell GREEN COFFEE IN JUTE BAGS. Behind a name an
+    address may stand.
+    """
+    pieces = _pieces_of_names if are_names else _pieces
+    page, tokens = features.page, features.tokens
+    cells = [
+        (cell.start, cell.end)
+        for cell in page.headers
+        if (words := page.text[cell.start : cell.end]).isascii() and not pieces.search(words)
+    ]
+    if not cells:
+        return found
+    first, last = tokens.spans(cells)
+    at = np.searchsorted(first, found.first, side="right") - 1
+    is_inside = (at >= 0) & (found.last <= last[at])
+    is_whole = (found.first == first[at]) & (found.last == last[at])
+    return found.where(~is_inside | is_whole)
 
 
 def with_digits(found: Candidates, features: PageFeatures) -> Candidates:

@@ -295,6 +295,8 @@ _english_person = re.compile(
     r"[a-z][a-z.'-]{0,20}\s{1,2}){1,6}?(?:(?!(?:and|of|an?|the)\b)[a-z][a-z'-]{1,20}))"
     r"(?=\s{0,4}(?:,|\(|\Z)|\s{1,4}(?:of|an?|whose|residing|with|having)\b)"
 )
+#: Where the parties of an agreement begin to be named, and each of them that has a number.
+_before_parties = re.compile(r"\b(?:between|among)\b|\n\s{0,8}\(\w{1,3}\)\s")
 _LONGEST_ROLE, _LONGEST_PERSON = 400, 100
 #: Characters at the beginning that say who an agreement is between.
 _PREAMBLE = 5_000
@@ -348,6 +350,8 @@ def find_roles(folded: str) -> Iterator[Phrase]:
         low = max(end, role.start() - _LONGEST_ROLE)
         end = role.end()
         words = "".join(role["words"].split())
+        begun = [*_before_parties.finditer(folded, low, role.start())]
+        low = begun[-1].start() if begun else low
         named = [*_english_name.finditer(folded, low, role.start())]
         if named:
             yield Phrase(*named[0].span("name"), words)

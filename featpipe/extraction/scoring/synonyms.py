@@ -32,8 +32,11 @@ _side = re.compile(r"(?:[甲乙丙丁戊买卖供需]|[\u4e00-\u9fff]{2,5}(?<![�
 _LEAST_HEAD = 3
 #: English ones that head anything: whose name and title it is, only the rest tells.
 _VAGUE_HEADS = frozenset(["name", "title", "number"])
-#: Chinese ones: as a synonym of a field's name each has to be all of a label.
-VAGUE = frozenset(["名称", "全称", "编号", "号码", "编码", "文号", "日期", "时间", "单位", "公司"])
+#: Those, and others: as a synonym of a field's name each has to be all of a label.
+VAGUE = frozenset((
+    "名称", "全称", "编号", "号码", "编码", "文号", "日期", "时间", "单位", "公司", "period", "duration",
+    "area", "products", "software", "security", "interest", "gross", "container", "bank", "commitment",
+))  # fmt: skip
 #: What a date is of that a document calls its date.
 _dated = re.compile(r"(?:invoice|order|po|receipt|bill|document|letter|issue|quote|report|note)")
 #: Numbers of parties that are called alike.
@@ -73,6 +76,9 @@ _ENGLISH_OTHERS = (
     "late", "default", "overdue", "sub", "sub-", "pre", "termination", "cancellation", "goods",
 )  # fmt: skip
 #: Behind a sum of money, words that say what it is.
+#: Between names that a name gives to choose from.
+_choice = re.compile(r"\s+or\s+|\s*/\s*|(?<!^)或(?!有)")
+_LEAST_ALTERNATIVE = 2
 _twice = re.compile(r"(?<=[金费款租价税息])(?:金额|数额|总额)\Z")
 _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
 
@@ -89,9 +95,26 @@ def synonyms_of(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_stems(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names, folded, and what those of sums of money are that say so twice: 押金 for 押金金额."""
-    stems = (_twice.sub("", name) for name in names if name not in _ALL_NAMES)
-    return tuple(dict.fromkeys((*names, *(stem for stem in stems if stem in _ALL_NAMES))))
+    """Names, folded, and what those of sums of money are that say so twice: 押金 for 押金金额.
+
+    Of a name of several, licensor or supplier, each one, too.
+    """
+    every = (*names, *(one for name in names for one in alternatives(name)))
+    stems = (_twice.sub("", name) for name in every if name not in _ALL_NAMES)
+    return tuple(dict.fromkeys((*every, *(stem for stem in stems if stem in _ALL_NAMES))))
+
+
+@lru_cache(maxsize=4096)
+def alternatives(name: str) -> tuple[str, ...]:
+    """What a name, folded, gives to choose from: vessel, voyage, flight of vessel/voyage or flight.
+
+    None where it gives no choice, as 或有负债 and n/a do.
+    """
+    if not _choice.search(name):
+        return ()
+    commas = re.compile(rf"{_choice.pattern}|,") if name.isascii() else _choice
+    parts = [part.strip() for part in commas.split(name)]
+    return tuple(parts) if min(map(len, parts)) >= _LEAST_ALTERNATIVE else ()
 
 
 def heads_of(names: Iterable[str], labels: Iterable[str]) -> list[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from featpipe.extraction.scoring.cell_lines import tables_of_lines
 from featpipe.extraction.scoring.flat_tables import amounts_of_lines
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
+from featpipe.extraction.scoring.labels_above import labels_above
 from featpipe.extraction.scoring.synonyms import in_brackets, is_known, is_party
 from featpipe.extraction.scoring.text_tables import may_be_header, text_tables
 from featpipe.extraction.values.text import fold_page, fold_width
@@ -64,6 +65,7 @@ def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...
     every += tables_of_lines(text, [(start, end) for start, end, _ in every])
     spans = [span for table in every for span in _headers_of(text, *table)]
     inside = [(start, end) for start, end, _ in every]
+    spans += labels_above(text, inside)
     spans += [
         LabelledSpan(one.start, one.end, one.label)
         for one in amounts_of_lines(fold_page(text))
