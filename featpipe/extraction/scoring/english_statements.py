@@ -216,6 +216,12 @@ _TOLD = (
         day="effectivedate",
     ),
     _told(
+        "agreement",
+        rf"\bagreement,?{_S}(?:(?:is|was|shall{_S}be){_S})?(?:dated|made|executed)(?:{_S}(?:at|in){_S}[a-z]{{3,20}})?"
+        rf"(?:{_S}(?:and{_S}entered{_S}into|on|as{_S}of|this|the)){{0,3}}{_S}(?P<day>{DATE})",
+        day="agreementdate",
+    ),
+    _told(
         "repa",
         rf"\b(?:repaid|repayable|repay{_LATER}{{0,80}}?)(?:,?{_S}in{_S}full,?)?{_S}"
         rf"(?:by|on(?:{_S}or{_S}before)?|no{_S}later{_S}than|not{_S}later{_S}than){_S}(?P<day>{DATE})",

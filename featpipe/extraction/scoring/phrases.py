@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.bare_labels import find_bearers
 from featpipe.extraction.scoring.english_statements import find_english
+from featpipe.extraction.scoring.english_words import DATE as ENGLISH_DATE
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.scoring.statement_words import DATE, Phrase
 from featpipe.extraction.scoring.statements import (
@@ -73,7 +74,7 @@ _issued = re.compile(rf"(?P<value>{DATE}){GAP}印发")
 _serial = re.compile(
     r"(?<!\S)(?:no(?![a-z])|№)\.?:?\s*(?P<value>(?=[a-z-]{0,20}\d)[a-z0-9][a-z0-9-]{3,})(?!\S)"
 )
-_situated = re.compile(r"(?:坐落|位于)[于在]?_*(?P<value>[^\s,。;_的()]{6,60})(?=_|的|[,。;(\n])")
+_situated = re.compile(rf"(?:坐落|位于)[于在]?_*{GAP}(?P<value>[^\s,。;_的之()]{{3,60}}(?: [^\s,。;_的之()]{{1,30}}){{0,8}})(?=_|的|之| ?[,。;(\n])")
 _signature = re.compile(
     rf"^(?:[^\n]*\s)?(?:(?:签[订署约]?)?(?:日期|时间|日))?{GAP}:?{GAP}"
     rf"(?P<value>{DATE}|\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}){GAP}(?:\s\s[^\n]*)?$",
@@ -84,6 +85,9 @@ _coded = re.compile(
     re.MULTILINE,
 )
 _acquires = re.compile(r"公司[^。;\n]{0,30}?(?:收购|受让|购买)[^。;\n]{2,80}?(?:股权|股份|资产)")
+_issues = re.compile(r"本次(?:公开|非公开)?发行|发行(?:结果|情况)|募集资金(?:总额|净额)|公开发行")
+_dear = re.compile(r"\n[^\S\n]*dear[ ,]")
+_alone = re.compile(rf"(?:\A|\n)[^\S\n]*(?P<value>{ENGLISH_DATE})[^\S\n]*(?=\n)")
 _listed = re.compile(rf"{HAN}{GAP}[\[(](?P<value>\d{{6}})(?:\.[a-z]{{2}})?[\])]")
 _numbered = re.compile(rf"公告{GAP}\(?(?P<value>临?(?:19|20)\d\d-\d{{2,4}})\)?{GAP}号")
 _decided = re.compile(rf"(?:由|向|提交)(?P<value>{HAN}{{2,25}}(?P<words>法院|仲裁委员会|仲裁院))")
@@ -117,7 +121,10 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     elif _notice.search(titles):
         found = {*_last_date(folded, "公告日期"), *_signing(folded), *_of_notice(head)}
         found |= {*find_company(folded)}
-        found |= {p._replace(words="收购方") for p in found if _buys(folded, p)}
+        company = next((p for p in found if p.words == "公司名称"), None)
+        if company:
+            acts = ((_acquires, "收购方"), (_issues, "发行人"))
+            found |= {company._replace(words=w) for does, w in acts if does.search(folded)}
         found |= {*find_statements(folded)}
     elif _contract.search(titles):
         found = {*_of_contract(folded), *find_statements(folded)}
@@ -127,6 +134,7 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
             found |= {*find_statements(folded)}
         near = matches_near(_issued, folded, places_of(("印发",), folded), _LONGEST_DATE, 2)
         found |= {Phrase(*one.span("value"), "印发日期") for one in near}
+    found |= {*_of_letter(folded)}
     found |= {*find_roles(folded), *(Phrase(*told) for told in find_english(folded))}
     found |= {Phrase(*one.span("value"), "单据编号") for one in _serial.finditer(head)}
     return tuple(sorted(found))
@@ -207,9 +215,13 @@ def _sureties(folded: str) -> Iterator[Phrase]:
             yield from (Phrase(at, at + len(name), "保证人") for at, name in places if at >= 0)
 
 
-def _buys(folded: str, phrase: Phrase) -> bool:
-    """Whether a phrase is the company that makes an announcement of what it acquires."""
-    return phrase.words == "公司名称" and _acquires.search(folded) is not None
+def _of_letter(folded: str) -> Iterator[Phrase]:
+    """The date of an English letter, in a line of its own before "Dear"."""
+    dear = _dear.search(folded, 0, _HEAD * 4)
+    if dear:
+        day = _alone.search(folded, 0, dear.start())
+        if day:
+            yield Phrase(*day.span("value"), "letterdate")
 
 
 def _of_notice(head: str) -> Iterator[Phrase]:

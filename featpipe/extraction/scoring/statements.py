@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.award_statements import AWARDS
 from featpipe.extraction.scoring.deal_statements import DEALS
+from featpipe.extraction.scoring.house_statements import HOUSES
+from featpipe.extraction.scoring.issue_statements import ISSUES
 from featpipe.extraction.scoring.loan_statements import LOANS
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.scoring.statement_words import (
@@ -239,6 +241,9 @@ _LISTED = frozenset(["surety", "winner", "other"])
 _further = re.compile(rf"(?:{GAP}\([^()\n]{{1,60}}\))?{GAP}[、和及与]{GAP}(?P<name>{NAME})")
 #: What a share is of that no sum of pledges is meant by.
 _OF_ONE = frozenset(["占总股本比例", "占所持股份比例"])
+#: Who signs an announcement, among its last characters.
+_board = re.compile(rf"(?:^|\n){GAP}(?P<name>{ORGANISATION}){GAP}(?:董事会|监事会)?{GAP}(?:\n|\Z)")
+_SIGNED = 200
 _owned = re.compile(rf"{OWNED}[^。;\n]{{0,120}}?质押")
 _owner = re.compile(rf"(?P<name>{NAME}){REMARK}{ON_A_DAY}\Z")
 _ordered = re.compile(r"(?:判决|裁决|裁定|调解|协议)如下")
@@ -341,6 +346,9 @@ def find_company(folded: str) -> Iterator[Phrase]:
         if short in _SELF and (start == 0 or folded[start - 1] in " \n\t。,;:"):
             yield Phrase(start, end, "公司名称")
             return
+    signed = _board.search(folded, max(len(folded) - _SIGNED, 0))
+    if signed:
+        yield Phrase(*signed.span("name"), "公司名称")
 
 
 def find_roles(folded: str) -> Iterator[Phrase]:
@@ -384,7 +392,7 @@ def find_orders(folded: str) -> Iterator[Phrase]:
 
 
 def _matches(folded: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
-    for word, pattern, labels in (*_STATEMENTS, *LOANS, *AWARDS, *DEALS, *WORKS):
+    for word, pattern, labels in (*_STATEMENTS, *LOANS, *AWARDS, *DEALS, *WORKS, *ISSUES, *HOUSES):
         if word in folded:
             yield from ((match, labels) for match in pattern.finditer(folded))
     if "质押" in folded:

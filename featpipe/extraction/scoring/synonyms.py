@@ -58,10 +58,10 @@ _other = re.compile(
 #: Behind a name in a label, of something about it: 供应商地址 is no 供应商.
 _about = re.compile(
     r"(?:方式|形式|地点|地址|住所|类型|性质|种类|来源|编号|号码|代码|电话|传真|邮编|邮箱|账号|账户|日期|时间|金额|比例|数量"
-    r"|联系人|联系方式|负责人|经理|代表|代表人|意见)\Z"
+    r"|联系人|联系方式|负责人|经理|代表|代表人|律师|意见)\Z"
 )
 #: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.
-OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次")
+OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次", "套内", "分摊", "公摊")
 #: Of a label, what says of which kind something is that has several.
 _kind_of = re.compile(r"(?P<kind>[^\W\d_a-z]{2,12})(?P<head>保证金|违约金|利率|期限)\Z")
 #: That say nothing of the kind.
