@@ -244,6 +244,9 @@ _OF_ONE = frozenset(["占总股本比例", "占所持股份比例"])
 #: Who signs an announcement, among its last characters.
 _board = re.compile(rf"(?:^|\n){GAP}(?P<name>{ORGANISATION}){GAP}(?:董事会|监事会)?{GAP}(?:\n|\Z)")
 _SIGNED = 200
+#: An agency signs what it announces for others.
+_of_tenders = re.compile(r"中标|成交|采购|招标|磋商|询价|竞价|遴选")
+_HEADING = 150
 _owned = re.compile(rf"{OWNED}[^。;\n]{{0,120}}?质押")
 _owner = re.compile(rf"(?P<name>{NAME}){REMARK}{ON_A_DAY}\Z")
 _ordered = re.compile(r"(?:判决|裁决|裁定|调解|协议)如下")
@@ -347,7 +350,7 @@ def find_company(folded: str) -> Iterator[Phrase]:
             yield Phrase(start, end, "公司名称")
             return
     signed = _board.search(folded, max(len(folded) - _SIGNED, 0))
-    if signed:
+    if signed and not _of_tenders.search(folded, 0, _HEADING):
         yield Phrase(*signed.span("name"), "公司名称")
 
 
