@@ -40,7 +40,7 @@ def test_a_name_is_no_other_name_that_it_begins_with(name: str, of: str) -> None
     ("name", "of"),
     [
         ("合同登记编号", "编号"), ("合同总价款支付方式", "支付方式"), ("合作项目", "项目"),
-        ("项目负责人", "负责人"), ("合同金额（元）", "合同金额"), ("租金标准", "租金"),
+        ("安全负责人", "负责人"), ("合同金额（元）", "合同金额"), ("租金标准", "租金"),
     ],
 )  # fmt: skip
 def test_a_name_is_what_it_ends_with_or_measures(name: str, of: str) -> None:

@@ -160,6 +160,7 @@ class Boundaries:
     may_be_no_amount: bool = False
     """Sample values of a field of amounts are, or are part of, dates, codes ..."""
     may_span_cells: bool = False
+    may_part_cells: bool = False
     """Sample values go on from one cell of a table to the next."""
     is_taught: bool = False
     """A sample has a value."""

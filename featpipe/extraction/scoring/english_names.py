@@ -7,12 +7,12 @@ PARTIES = """
 provider, service provider, supplier, vendor;
 provider, service provider, contractor, consultant;
 subcontractor;
-licensor, supplier, principal, grantor, manufacturer;
-licensee, distributor, dealer;
-distributor, dealer, licensee, reseller;
+licensor, supplier;
+licensee, distributor;
+distributor, reseller;
 shipper, exporter, consignor, sender, shipper's name and address, shipper / exporter;
 consignee, deliver to, delivered to, consigned to, receiver, consignee's name and address;
-notify party, notify, also notify;
+notify party;
 forwarding agent, delivery agent, delivery agent at destination, issuing carrier's agent;
 carrier, issuing carrier, shipping line;
 disclosing party, discloser;
@@ -22,11 +22,16 @@ franchisee;
 executive, employee;
 owner;
 trustee;
-lender, bank;
-guarantor, guarantors, guarantee of, personal guarantee of, corporate guarantee of, guaranty of,
-    guaranteed by, personal guarantor, corporate guarantor;
+lender;
+guarantor, guarantors;
 """
 NAMES = """
+lender, bank;
+licensor, principal, grantor, manufacturer;
+distributor, dealer;
+notify party, notify, also notify;
+guarantor, guarantee of, personal guarantee of, corporate guarantee of, guaranty of,
+    guaranteed by, personal guarantor, corporate guarantor;
 seller, supplier, vendor, exporter, from;
 rent, monthly rent, base rent, rent amount, rental;
 deposit, security deposit, damage deposit, rental deposit;

@@ -327,7 +327,7 @@ def _plausible(model: FieldModel, features: PageFeatures, found: Candidates) -> 
     found = without_names(found, features, model.kind)
     if _is_name(model):
         found = with_letters(found, features)
-    if model.is_untaught and model.kind not in SHAPED:
+    if model.kind not in SHAPED and not model.boundaries.may_part_cells:
         found = of_whole_cells(found, features, are_names=_is_name(model))
     if _is_code(model):
         found = with_digits(found, features)

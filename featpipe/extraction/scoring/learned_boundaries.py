@@ -16,6 +16,7 @@ from featpipe.extraction.scoring.candidates import (
     units_of,
 )
 from featpipe.extraction.scoring.party_details import parties_named, roles_named
+from featpipe.extraction.scoring.ruled_out import are_parts_of_cells
 from featpipe.extraction.scoring.tokens import pair_codes
 from featpipe.store.sorted_values import is_in
 
@@ -77,6 +78,7 @@ def learn_boundaries(
         may_cut_codes=seen.n_cut > _ODD * n,
         may_be_no_amount=seen.n_no_amounts > _ODD * n,
         may_span_cells=seen.n_spanning > _ODD * n,
+        may_part_cells=seen.n_parts > _ODD * n,
         is_taught=bool(seen.lengths),
     )
 
@@ -115,6 +117,8 @@ class _Seen:
     """Values of a field of amounts that are a date, a code ..., or part of one."""
     n_spanning: int = 0
     """Values that go on from one cell of a table to the next."""
+    n_parts: int = 0
+    """Values that are a part of an English cell of one piece."""
 
     def add(
         self, features: PageFeatures, spans: Sequence[tuple[int, int]], kind: FieldType
@@ -183,6 +187,7 @@ class _Seen:
         self.marks.append(int(marks[last] - marks[first]) - self.breaks[-1])
         span = np.array([first]), np.array([last])
         self.n_spanning += bool(features.boundaries.span_cells(*span)[0])
+        self.n_parts += bool(are_parts_of_cells(features, *span)[0])
 
 
 def _is_odd(features: PageFeatures, kind: FieldType, span: tuple[int, int], is_shape: bool) -> bool:

@@ -67,20 +67,26 @@ def of_whole_cells(
     GREEN COFFEE is no description of goods in a cell GREEN COFFEE IN JUTE BAGS. Behind a name an
     address may stand.
     """
+    return found.where(~are_parts_of_cells(features, found.first, found.last, are_names=are_names))
+
+
+def are_parts_of_cells(
+    features: PageFeatures, first: Ints, last: Ints, *, are_names: bool = False
+) -> Bools:
+    """Whether spans of tokens (n,) are a part of such a cell, not all of it."""
     pieces = _pieces_of_names if are_names else _pieces
-    page, tokens = features.page, features.tokens
+    page = features.page
     cells = [
         (cell.start, cell.end)
         for cell in page.headers
         if (words := page.text[cell.start : cell.end]).isascii() and not pieces.search(words)
     ]
     if not cells:
-        return found
-    first, last = tokens.spans(cells)
-    at = np.searchsorted(first, found.first, side="right") - 1
-    is_inside = (at >= 0) & (found.last <= last[at])
-    is_whole = (found.first == first[at]) & (found.last == last[at])
-    return found.where(~is_inside | is_whole)
+        return np.zeros(len(first), bool)
+    begins, ends = features.tokens.spans(cells)
+    at = np.searchsorted(begins, first, side="right") - 1
+    is_inside = (at >= 0) & (last <= ends[at])
+    return np.asarray(is_inside & ~((first == begins[at]) & (last == ends[at])))
 
 
 def with_digits(found: Candidates, features: PageFeatures) -> Candidates:

@@ -370,7 +370,7 @@ def find_roles(folded: str) -> Iterator[Phrase]:
             yield from _persons(folded, low, role.start(), words)
     for told in _english_means.finditer(folded, 0, _PREAMBLE):
         words = "".join(told["words"].split())
-        if is_party(words):
+        if is_party(words) or words == "bank":
             yield Phrase(*told.span("name"), words)
 
 

@@ -83,7 +83,7 @@ WORKS = (
     ),
     Statement(
         "期限",
-        re.compile(rf"期限[^。;\n]{{0,30}}?至{GAP}(?P<day>{DATE}){GAP}(?:届满|终止|到期|止)"),
+        re.compile(rf"期限(?:(?!试用)[^。;\n]){{0,30}}?至{GAP}(?P<day>{DATE}){GAP}(?:届满|终止|到期|止)"),
         {"day": "到期日期"},
     ),
     Statement(
