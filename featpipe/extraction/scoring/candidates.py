@@ -160,8 +160,9 @@ class Boundaries:
     may_be_no_amount: bool = False
     """Sample values of a field of amounts are, or are part of, dates, codes ..."""
     may_span_cells: bool = False
-    may_part_cells: bool = False
     """Sample values go on from one cell of a table to the next."""
+    may_part_cells: bool = False
+    """Sample values are a part of an English cell of one piece."""
     is_taught: bool = False
     """A sample has a value."""
 
