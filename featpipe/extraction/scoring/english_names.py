@@ -7,6 +7,11 @@ PARTIES = """
 provider, service provider, supplier, vendor;
 provider, service provider, contractor, consultant;
 subcontractor;
+buyer, purchaser, acquirer, acquiror, bidder;
+seller, sellers, vendor, vendors;
+target, target company;
+employee, name of employee, employee name;
+employer, name of employer, employer name;
 licensor, supplier;
 licensee, distributor;
 distributor, reseller;
@@ -78,8 +83,23 @@ total amount, order value, order total, invoice total, grand total, total value,
     gross total, amount incl. vat, amount including vat, total incl. vat, total including vat;
 project, project title, project name;
 contract price, fixed price, contract sum, total price, total fee, total contract value;
-salary, annual salary, base salary, basic salary, gross salary, yearly salary;
-place of work, workplace, work location;
+salary, annual salary, base salary, basic salary, gross salary, yearly salary, base pay,
+    rate of pay, starting salary, remuneration, monthly salary, basic pay, pay;
+place of work, workplace, work location, normal place of work, work site;
+line manager, reports to, reporting to, reporting officer, reporting manager, manager,
+    supervisor, report to;
+job title, designation, position, position title, title of position, role;
+start date, date of joining, employment begins, joining date, first day, commencement date,
+    employment start date, date of commencement;
+letter date, date of issue, date issued, issued, issue date;
+consideration, purchase price, purchase consideration, deal value, transaction value,
+    aggregate consideration, total consideration, price;
+stake, share acquired, stake acquired, percentage acquired, interest acquired, shareholding;
+signing date, signing, date of signing, date signed, signed, signed on, agreement date;
+expected closing, closing expected, closing date, closing, completion, expected completion,
+    completion date, target closing, anticipated closing;
+financial adviser, financial advisor, m&a adviser, corporate finance adviser, m&a advisor;
+legal adviser, legal advisor, legal counsel, counsel;
 working hours, hours of work, work hours, weekly hours;
 probation period, probationary period, probation, trial period;
 employer, company;
@@ -104,7 +124,7 @@ arrangement fee, upfront fee, up-front fee, front-end fee, closing fee, originat
 purpose, use of proceeds, purpose of loan, purpose of facility, purpose of the facility,
     purpose of the loan, loan purpose, use of funds;
 security, collateral, primary security;
-governing law, law, applicable law, proper law;
+governing law, applicable law, proper law;
 document date, agreement date, date of agreement, date of letter, letter date, dated;
 monthly payment, monthly installment, monthly instalment;
 holiday entitlement, annual leave, vacation days, paid leave, vacation;

@@ -222,6 +222,23 @@ _TOLD = (
         day="agreementdate",
     ),
     _told(
+        "report",
+        rf"\breports?{_S}(?:directly{_S})?to{_S}(?P<boss>(?!the\b|you\b|us\b|your\b|our\b)[a-z][a-z.'-]*"
+        rf"(?:[ ](?!who\b|and\b|or\b)[a-z][a-z.'/-]*){{1,3}}?)(?=[,;.(]|{_S}(?:who|and|or)\b)",
+        boss="linemanager",
+    ),
+    _told(
+        _inside(60, "first day"),
+        rf"\bfirst{_S}day(?:{_S}of{_S}(?:work|employment))?{_S}(?:will{_S}be|is|shall{_S}be){_S}(?P<day>{DATE})",
+        day="startdate",
+    ),
+    _told(
+        _begins("close", "closing", "complete", "completion"),
+        rf"\b(?:close|closing|completed?|completion)\b{_LATER}{{0,50}}?{_S}(?:on{_S}or{_S}(?:around|about|before)|on|by|in){_S}"
+        rf"(?:the{_S})?(?P<day>{DATE}|(?:first|second|third|fourth){_S}quarter{_S}of{_S}\d{{4}}|q[1-4]{_S}\d{{4}})",
+        day="expectedclosing",
+    ),
+    _told(
         "repa",
         rf"\b(?:repaid|repayable|repay{_LATER}{{0,80}}?)(?:,?{_S}in{_S}full,?)?{_S}"
         rf"(?:by|on(?:{_S}or{_S}before)?|no{_S}later{_S}than|not{_S}later{_S}than){_S}(?P<day>{DATE})",

@@ -19,6 +19,7 @@ from featpipe.extraction.scoring.house_statements import HOUSES
 from featpipe.extraction.scoring.issue_statements import ISSUES
 from featpipe.extraction.scoring.loan_statements import LOANS
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
+from featpipe.extraction.scoring.people_statements import DEBTS, PEOPLE
 from featpipe.extraction.scoring.statement_words import (
     COUNT,
     DATE,
@@ -227,6 +228,9 @@ _STATEMENTS = (
         {"day": "生效日期"},
     ),
 )
+_EVERY = (
+    *_STATEMENTS, *LOANS, *AWARDS, *DEALS, *WORKS, *ISSUES, *HOUSES, *PEOPLE, *DEBTS,
+)  # fmt: skip
 _LEAST_NAME, _LONGEST_NAME = 2, 60
 #: Abbreviations of a text that are looked at.
 _MOST_DEFINED = 200
@@ -282,6 +286,8 @@ _english_name = re.compile(
     r"(?:\b(?:between|among|and|by)[\s:]+|\),\s{1,4}(?:and\s{1,4})?(?:by\s{1,4})?|\b\d{4},\s{1,4}|\b(?:leases|lends|sells)\s{1,4}to\s{1,4}|^\s*|[\n;.]\s*|\(\w{1,3}\)\s*)(?!(?:the|this)\b)"
     rf"{_ENGLISH_NAME}"
 )
+#: Of a front page: X, LLC, as Purchaser.
+_english_as = re.compile(rf"\n\s*{_ENGLISH_NAME},?\s{{1,4}}as\s{{1,4}}(?:the\s+)?(?P<words>[a-z]{{4,20}})\b")
 #: In this letter "the Bank" means X Bank plc.
 _english_means = re.compile(
     rf"\"(?:the\s+)?(?P<words>[a-z][a-z ]{{2,30}})\"\s{{1,4}}means\s{{1,4}}{_ENGLISH_NAME}"
@@ -368,6 +374,10 @@ def find_roles(folded: str) -> Iterator[Phrase]:
             yield Phrase(*named[0].span("name"), words)
         elif is_party(words) or words == "shareholder":
             yield from _persons(folded, low, role.start(), words)
+    for told in _english_as.finditer(folded, 0, _PREAMBLE):
+        words = "".join(told["words"].split())
+        if is_party(words):
+            yield Phrase(*told.span("name"), words)
     for told in _english_means.finditer(folded, 0, _PREAMBLE):
         words = "".join(told["words"].split())
         if is_party(words) or words == "bank":
@@ -395,7 +405,7 @@ def find_orders(folded: str) -> Iterator[Phrase]:
 
 
 def _matches(folded: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
-    for word, pattern, labels in (*_STATEMENTS, *LOANS, *AWARDS, *DEALS, *WORKS, *ISSUES, *HOUSES):
+    for word, pattern, labels in _EVERY:
         if word in folded:
             yield from ((match, labels) for match in pattern.finditer(folded))
     if "质押" in folded:
