@@ -37,7 +37,9 @@ DEALS = (
     ),
     Statement(
         "基准日",
-        re.compile(rf"以{GAP}(?P<day>{DATE}){GAP}(?:为|作为)(?:评估|估值|审计|定价|、|及|和)*基准日"),
+        re.compile(
+            rf"以{GAP}(?P<day>{DATE}){GAP}(?:为|作为)(?:评估|估值|审计|定价|、|及|和)*基准日"
+        ),
         {"day": "评估基准日"},
     ),
     Statement(

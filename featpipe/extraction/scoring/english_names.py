@@ -103,7 +103,8 @@ legal adviser, legal advisor, legal counsel, counsel;
 working hours, hours of work, work hours, weekly hours;
 probation period, probationary period, probation, trial period;
 employer, company;
-notice period, non-renewal notice, notice of non-renewal, period of notice, termination notice period, termination notice,
+notice period, non-renewal notice, notice of non-renewal, period of notice,
+    termination notice period, termination notice,
     notice of termination, termination on notice, notice of termination for convenience;
 purchase order #, purchase order, po number, order number;
 incoterm, incoterms, incoterms 2020, delivery terms, terms of delivery, delivery clause,

@@ -34,7 +34,9 @@ HOUSES = (
     ),
     Statement(
         "定金",
-        re.compile(rf"(?:支付|交付|缴纳|收取)(?:购房|买房)?定金{GAP}(?:共计|合计|为|计)?{GAP}(?P<amount>{_SUM})"),
+        re.compile(
+            rf"(?:支付|交付|缴纳|收取)(?:购房|买房)?定金{GAP}(?:共计|合计|为|计)?{GAP}(?P<amount>{_SUM})"
+        ),
         {"amount": "定金"},
     ),
     Statement(

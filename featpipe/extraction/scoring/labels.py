@@ -70,7 +70,8 @@ _of_clause = re.compile(
 _clause = re.compile(r"[^\n\t。]{1,400}")
 #: English names of what fills the rest of its line, or its column: an address has commas.
 _of_line = re.compile(
-    r"(?:^|.* )(?:address|ship to|deliver to|premises|property|location|place of work|territory|port of (?:loading|discharge)|destination)\Z"
+    r"(?:^|.* )(?:address|ship to|deliver to|premises|property|location|place of work|territory"
+    r"|port of (?:loading|discharge)|destination)\Z"
 )
 _line = re.compile(r"(?:[!-~]|[^\S\n\t](?![^\S\n\t]{2})){1,200}(?=\s|\Z)")
 #: A company by its legal form, before its address.

@@ -43,7 +43,9 @@ PEOPLE = (
     ),
     Statement(
         "同志任",
-        re.compile(rf"(?P<joins>{PERSON})同志任{_OF_COMPANY}(?P<post>[^,。;\n()]{{2,24}}?)(?=[,。;\n(])"),
+        re.compile(
+            rf"(?P<joins>{PERSON})同志任{_OF_COMPANY}(?P<post>[^,。;\n()]{{2,24}}?)(?=[,。;\n(])"
+        ),
         {"joins": "新任人员", "post": "新任职务"},
     ),
 )

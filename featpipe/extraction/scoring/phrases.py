@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.bare_labels import find_bearers
+from featpipe.extraction.scoring.english_roles import find_roles
 from featpipe.extraction.scoring.english_statements import find_english
 from featpipe.extraction.scoring.english_words import DATE as ENGLISH_DATE
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
@@ -21,7 +22,6 @@ from featpipe.extraction.scoring.statement_words import DATE, Phrase
 from featpipe.extraction.scoring.statements import (
     find_company,
     find_orders,
-    find_roles,
     find_statements,
 )
 from featpipe.extraction.scoring.synonyms import is_party, synonyms_of
@@ -74,7 +74,11 @@ _issued = re.compile(rf"(?P<value>{DATE}){GAP}印发")
 _serial = re.compile(
     r"(?<!\S)(?:no(?![a-z])|№)\.?:?\s*(?P<value>(?=[a-z-]{0,20}\d)[a-z0-9][a-z0-9-]{3,})(?!\S)"
 )
-_situated = re.compile(rf"(?:坐落|位于)[于在]?_*{GAP}(?P<value>[^\s,。;_的之()]{{3,60}}(?: [^\s,。;_的之()]{{1,30}}){{0,8}})(?=_|的|之| ?[,。;(\n])")
+_situated = re.compile(
+    rf"(?:坐落|位于)[于在]?_*{GAP}"
+    r"(?P<value>[^\s,。;_的之()]{3,60}(?: [^\s,。;_的之()]{1,30}){0,8})"
+    r"(?=_|的|之| ?[,。;(\n])"
+)
 _signature = re.compile(
     rf"^(?:[^\n]*\s)?(?:(?:签[订署约]?)?(?:日期|时间|日))?{GAP}:?{GAP}"
     rf"(?P<value>{DATE}|\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}){GAP}(?:\s\s[^\n]*)?$",

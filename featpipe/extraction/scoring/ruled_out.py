@@ -59,9 +59,7 @@ def with_letters(found: Candidates, features: PageFeatures) -> Candidates:
     return found.where(n_letters > 0)
 
 
-def of_whole_cells(
-    found: Candidates, features: PageFeatures, *, are_names: bool
-) -> Candidates:
+def of_whole_cells(found: Candidates, features: PageFeatures, *, are_names: bool) -> Candidates:
     """Without parts of the cells that have a header, are English, and one piece.
 
     GREEN COFFEE is no description of goods in a cell GREEN COFFEE IN JUTE BAGS. Behind a name an

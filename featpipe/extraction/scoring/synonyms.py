@@ -34,8 +34,9 @@ _LEAST_HEAD = 3
 _VAGUE_HEADS = frozenset(["name", "title", "number"])
 #: Those, and others: as a synonym of a field's name each has to be all of a label.
 VAGUE = frozenset((
-    "名称", "全称", "编号", "号码", "编码", "文号", "日期", "时间", "单位", "公司", "period", "duration",
-    "area", "products", "software", "security", "interest", "gross", "container", "bank", "commitment",
+    "名称", "全称", "编号", "号码", "编码", "文号", "日期", "时间", "单位", "公司",
+    "period", "duration", "area", "products", "software", "security", "interest", "gross",
+    "container", "bank", "commitment",
 ))  # fmt: skip
 #: What a date is of that a document calls its date.
 _dated = re.compile(r"(?:invoice|order|po|receipt|bill|document|letter|issue|quote|report|note)")
