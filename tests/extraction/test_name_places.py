@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from featpipe.extraction.scoring.name_places import places_of_name
+from featpipe.extraction.scoring.name_places import places_of_name, values_behind
 
 _ENGLISH = "The landlord's n a m e is Ann. (Tenant) name: Bob. current rents, Monthly  Rent: $5"
 
@@ -23,3 +23,17 @@ _ENGLISH = "The landlord's n a m e is Ann. (Tenant) name: Bob. current rents, Mo
 )
 def test_names_are_found_however_they_are_spaced(text: str, name: str, found: list[str]) -> None:
     assert [text[start:end] for start, end in places_of_name(text, name)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("no. particulars\n2   limit sanctioned   rs. 7.80 crore\n", "limit sanctioned", "rs. 7"),
+        ("tenant name: bob ltd\n", "tenant name", "bob l"),
+        ("company: yes ltd\n", "company name", None),
+        ("the lease period: two years\n", "period", None),
+    ],
+)  # fmt: skip
+def test_values_stand_behind_names(text: str, name: str, value: str | None) -> None:
+    found = [text[at : at + 5] for at, _ in values_behind(text, name)]
+    assert found == ([] if value is None else [value])

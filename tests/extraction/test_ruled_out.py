@@ -82,3 +82,35 @@ def test_a_value_begins_behind_the_number_of_a_clause() -> None:
 def test_people_stand_right_behind_their_label() -> None:
     text = "建设单位联系人褚明远，电话"
     assert [text[a:b] for a, b in labelled_values(text, ["联系人"])] == ["褚明远"]
+
+
+WAREHOUSES = (
+    "GOODS              MARKS\nOAK BUNGS IN BAGS  {}\n",
+    "GOODS              MARKS\nCOFFEE, GREEN      {}\n",
+    "GOODS              MARKS\nJUTE SACKS         {}\n",
+)
+
+
+def test_an_english_cell_is_a_value_whole() -> None:
+    text = WAREHOUSES[0].format("AB 1")
+    model = fit_field([], "text", ("Goods",))
+    assert "OAK BUNGS IN BAGS" in proposed(model, text)
+    assert not proposed(model, text) & {"OAK BUNGS", "BAGS", "BUNGS IN BAGS"}
+
+
+def test_samples_may_part_cells() -> None:
+    values = ("OAK BUNGS", "COFFEE", "JUTE")
+    samples = {
+        text.format(n): v for n, (text, v) in enumerate(zip(WAREHOUSES, values, strict=True))
+    }
+    model = fitted(samples, "text", "Goods")
+    assert model.boundaries.may_part_cells
+    assert "OAK BUNGS" in proposed(model, WAREHOUSES[0].format("AB 1"))
+
+
+def test_a_code_has_digits() -> None:
+    model = fit_field([], "text", ("合同编号",))
+    text = "合同编号：\n专业分包合同\n联系人：张三\n项目编号：HT-2024-07\n"
+    found = proposed(model, text)
+    assert found
+    assert all(any(map(str.isdigit, one)) for one in found)

@@ -7,6 +7,7 @@ from pages import features_of
 
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.synonyms import (
+    alternatives,
     heads_of,
     names_same,
     party_and_rest,
@@ -118,3 +119,22 @@ def test_a_sum_of_money_is_named_once_too() -> None:
     assert with_stems(("押金金额",)) == ("押金金额", "押金")
     # 合同金额 is a name itself, and 保险 of 保险金额 no sum of money.
     assert with_stems(("合同金额", "保险金额")) == ("合同金额", "保险金额")
+
+
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [
+        ("licensor or supplier", ("licensor", "supplier")),
+        ("fee, royalty or price", ("fee", "royalty", "price")),
+        ("vessel/voyage or flight", ("vessel", "voyage", "flight")),
+        ("上市日或起息日", ("上市日", "起息日")),
+        ("或有负债", ()),
+        ("或有事项或承诺", ("或有事项", "承诺")),
+        ("n/a", ()),
+        ("order number", ()),
+        ("合同金额", ()),
+    ],
+)
+def test_a_name_may_give_a_choice(name: str, choice: tuple[str, ...]) -> None:
+    assert alternatives(name) == choice
+    assert {*choice} <= {*with_stems((name,))}

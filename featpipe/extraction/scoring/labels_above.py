@@ -25,8 +25,9 @@ from featpipe.extraction.values.text import fold
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: Blanks between two columns, at least.
-_gap = re.compile(r"\S+(?: \S+)*")
+#: A cell: words with one blank between them.
+_cell = re.compile(r"\S+(?: \S+)*")
+#: Between two labels, at least.
 _blanks = "   "
 _no_columns = re.compile(r"[\t|│┃:：]")
 
@@ -42,7 +43,7 @@ def labels_above(text: str, others: Sequence[tuple[int, int]]) -> Iterator[Label
     if _blanks not in text:
         return
     for (start, above), (begin, below) in pairwise(_lines(text)):
-        if _blanks not in above or _blanks not in below or _no_columns.search(above):
+        if _blanks not in above or "  " not in below or _no_columns.search(above):
             continue
         labels = _cells(above)
         if len(labels) < 2 or not _are_labels([words for _, words in labels.values()]):
@@ -70,7 +71,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 def _cells(line: str) -> dict[int, tuple[int, str]]:
     """Cells of a line by the columns that they begin in: where in the line, and the words."""
     found, width, done = {}, 0, 0
-    for cell in _gap.finditer(line):
+    for cell in _cell.finditer(line):
         width += sum(1 + _is_wide(char) for char in line[done : cell.start()])
         done = cell.start()
         found[width] = (done, cell[0])

@@ -26,7 +26,7 @@ PEOPLE = (
     Statement(
         "免去",
         re.compile(
-            rf"免去(?P<leaves>{PERSON}){_TITLE}的?{_OF_COMPANY}(?P<post>[^,。;\n]{{2,30}}?)(?:等?职务|一职)"
+            rf"免去(?P<leaves>{PERSON})(?:(?:先生|女士|同志)的?|的){_OF_COMPANY}(?P<post>[^,。;\n]{{2,30}}?)(?:等?职务|一职)"
         ),
         {"leaves": "离任人员", "post": "离任职务"},
     ),
