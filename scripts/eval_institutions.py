@@ -4,8 +4,8 @@
 
     python scripts/eval_institutions.py [--json FILE]
 
-The documents are ours: ``data/institutions`` holds eighteen kinds (loans, leases, invoices, orders,
-awards, tenders, lawsuits ...) of fourteen documents, by four institutions of different wording and
+The documents are ours: ``data/institutions`` holds thirty kinds (loans, leases, invoices, orders,
+awards, tenders, lawsuits, deals ...) of fourteen documents, by four institutions of different wording and
 layout each, invented by people who had not seen the code. Samples are drawn from two institutions,
 and the other two measured (``other``), or from all and the rest measured (``same``); ``names`` are
 fields without any samples. What was found of the kinds of ``LOOKED_AT`` was looked at while layouts
@@ -37,7 +37,12 @@ LEARNT_FROM = (
     "loan_contracts", "award_notices", "shareholder_announcements", "invoices",
     "service_agreements",
 )  # fmt: skip
-LOOKED_AT = (*LEARNT_FROM, "litigation_announcements", "purchase_orders", "tender_invitations")
+LOOKED_AT = (
+    *LEARNT_FROM, "litigation_announcements", "purchase_orders", "tender_invitations",
+    "acquisition_announcements", "construction_contracts", "deal_notices", "employment_contracts",
+    "employment_letters", "facility_letters", "financing_announcements", "house_sales",
+    "licence_agreements", "payment_letters", "personnel_announcements", "shipping_documents",
+)  # fmt: skip
 SAMPLE_COUNTS = (3, 5)
 DRAWS = (0, 1, 2)
 

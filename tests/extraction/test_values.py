@@ -106,6 +106,14 @@ def test_a_scale_before_or_behind_its_amount_counts(text: str, key: str, unit: s
     assert read_value(text[found.start : found.end], "money").key == key
 
 
+def test_rupees_are_counted_in_lakhs_and_crores() -> None:
+    text = fold_width("Rs. 12,50,000/-, INR 7.80 crore, INR 3.5 lakhs and Rs. 500/- only")
+    found = list(find_values(text, "money"))
+    assert [one.value.key for one in found] == ["1250000", "78000000", "350000", "500"]
+    assert text[found[0].start : found[0].end] == "rs. 12,50,000/-"
+    assert read_value("Rs. 500/- only", "money").key == "500"
+
+
 @pytest.mark.parametrize(
     ("text", "keys"),
     [
