@@ -5,11 +5,11 @@
     python scripts/eval_institutions.py [--json FILE]
 
 The documents are ours: ``data/institutions`` holds thirty kinds (loans, leases, invoices, orders,
-awards, tenders, lawsuits, deals ...) of fourteen documents, by four institutions of different wording and
-layout each, invented by people who had not seen the code. Samples are drawn from two institutions,
-and the other two measured (``other``), or from all and the rest measured (``same``); ``names`` are
-fields without any samples. What was found of the kinds of ``LOOKED_AT`` was looked at while layouts
-and labels were written down, and the weights of confidence were learnt from those of
+awards, tenders, lawsuits, deals ...) of fourteen documents, by four institutions of different
+wording and layout each, invented by people who had not seen the code. Samples are drawn from two
+institutions, and the other two measured (``other``), or from all and the rest measured (``same``);
+``names`` are fields without any samples. What was found of the kinds of ``LOOKED_AT`` was looked at
+while layouts and labels were written down, and the weights of confidence were learnt from those of
 ``LEARNT_FROM``, too; the others were only measured, and the names of their fields were known.
 """
 
