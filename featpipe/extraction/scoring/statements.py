@@ -305,7 +305,7 @@ def _further_names(folded: str, start: int, end: int, words: str) -> Iterator[Ph
 
 
 def find_company(folded: str) -> Iterator[Phrase]:
-    """Who makes an announcement: the name that it abbreviates as "the company"."""
+    """Who makes an announcement: the name that "the company" stands for, or that signs it."""
     for short, start, end in _definitions(folded):
         if short in _SELF and (start == 0 or folded[start - 1] in " \n\t。,;:"):
             yield Phrase(start, end, "公司名称")
