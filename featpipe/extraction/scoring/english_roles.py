@@ -34,10 +34,9 @@ _english_name = re.compile(
     r"(?:\b(?:between|among|and|by)[\s:]+|\),\s{1,4}(?:and\s{1,4})?(?:by\s{1,4})?|\b\d{4},\s{1,4}|\b(?:leases|lends|sells)\s{1,4}to\s{1,4}|^\s*|[\n;.]\s*|\(\w{1,3}\)\s*)(?!(?:the|this)\b)"
     rf"{_ENGLISH_NAME}"
 )
-#: Of a front page: X, LLC, as Purchaser.
-_english_as = re.compile(
-    rf"\n\s*{_ENGLISH_NAME},?\s{{1,4}}as\s{{1,4}}(?:the\s+)?(?P<words>[a-z]{{4,20}})\b"
-)
+#: Of a front page: X, LLC, as Purchaser. The name is looked for before what calls it.
+_as = re.compile(r",?\s{1,4}as\s{1,4}(?:the\s+)?(?P<words>[a-z]{4,20})\b")
+_whole_name = re.compile(rf"\s*{_ENGLISH_NAME}")
 #: In this letter "the Bank" means X Bank plc.
 _english_means = re.compile(
     rf"\"(?:the\s+)?(?P<words>[a-z][a-z ]{{2,30}})\"\s{{1,4}}means\s{{1,4}}{_ENGLISH_NAME}"
@@ -80,10 +79,11 @@ def find_roles(folded: str) -> Iterator[Phrase]:
             yield Phrase(*named[0].span("name"), words)
         elif is_party(words) or words == "shareholder":
             yield from _persons(folded, low, role.start(), words)
-    for told in _english_as.finditer(folded, 0, _PREAMBLE):
-        words = "".join(told["words"].split())
-        if is_party(words):
-            yield Phrase(*told.span("name"), words)
+    for told in _as.finditer(folded, 0, _PREAMBLE):
+        line = folded.rfind("\n", 0, told.start()) + 1
+        whole = _whole_name.fullmatch(folded, line, told.start())
+        if whole and is_party(told["words"]):
+            yield Phrase(*whole.span("name"), told["words"])
     for told in _english_means.finditer(folded, 0, _PREAMBLE):
         words = "".join(told["words"].split())
         if is_party(words) or words == "bank":
