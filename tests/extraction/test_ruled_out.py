@@ -11,6 +11,7 @@ from pages import features_of
 
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.labels import labelled_values
+from featpipe.extraction.scoring.ruled_out import are_parts_of_cells
 
 if TYPE_CHECKING:
     from featpipe.extraction.scoring.field_model import FieldModel
@@ -96,6 +97,22 @@ def test_an_english_cell_is_a_value_whole() -> None:
     model = fit_field([], "text", ("Goods",))
     assert "OAK BUNGS IN BAGS" in proposed(model, text)
     assert not proposed(model, text) & {"OAK BUNGS", "BAGS", "BUNGS IN BAGS"}
+
+
+@pytest.mark.parametrize(
+    ("goods", "are_parts"),
+    [
+        ("OAK BUNGS IN BAGS", True),
+        ("OAK BUNGS (DRY)", False),
+        (f"OAK BUNGS {'AND ' * 20}LIDS", False),
+    ],
+)
+def test_texts_and_several_pieces_may_be_parted(goods: str, *, are_parts: bool) -> None:
+    text = f"GOODS{' ' * 100}MARKS\n{goods:<105}AB 1\n"
+    features = features_of(text)
+    assert {cell.label for cell in features.page.headers} == {"GOODS", "MARKS"}
+    first, last = features.tokens.spans([(text.index("OAK"), text.index("BUNGS") + 5)])
+    assert are_parts_of_cells(features, first, last).tolist() == [are_parts]
 
 
 def test_samples_may_part_cells() -> None:

@@ -40,7 +40,9 @@ _ENDINGS: tuple[tuple[FieldType, str], ...] = (
     ("id", "身份证号|身份证号码|身份号码|账号|帐号|信用代码|税号|识别号"),
     ("number", "面积|股数"),
 )
-_of_codes = re.compile(r"(?:编号|号码|代码|文号|案号|(?: |^)(?:number|no\.?))\Z")
+_of_codes = re.compile(
+    r"(?:编号|号码|(?<!币种|货币|国家|地区)代码|文号|案号|(?: |^)(?:number|no\.?))\Z"
+)
 _known = [(kind, re.compile(rf"(?:{words})\Z")) for kind, words in _ENDINGS]
 
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
-#: Between pieces of a cell.
+#: Characters of a cell that is a value and no text, at most; between pieces of one.
+_LONGEST_CELL = 60
 _pieces = re.compile(r"[();:\n]")
 _pieces_of_names = re.compile(
     rf"{_pieces.pattern}|,(?! ?(?:inc|llc|ltd|limited|l\.?p|n\.a|corp|co)\b)", re.IGNORECASE
@@ -77,7 +78,9 @@ def are_parts_of_cells(
     cells = [
         (cell.start, cell.end)
         for cell in page.headers
-        if (words := page.text[cell.start : cell.end]).isascii() and not pieces.search(words)
+        if cell.end - cell.start <= _LONGEST_CELL
+        and (words := page.text[cell.start : cell.end]).isascii()
+        and not pieces.search(words)
     ]
     if not cells:
         return np.zeros(len(first), bool)

@@ -79,6 +79,7 @@ _ENGLISH_OTHERS = (
 #: Behind a sum of money, words that say what it is.
 #: Between names that a name gives to choose from.
 _choice = re.compile(r"\s+or\s+|\s*/\s*|(?<!^)或(?!有)")
+_listed = re.compile(rf"{_choice.pattern}|,")
 _LEAST_ALTERNATIVE = 2
 _twice = re.compile(r"(?<=[金费款租价税息])(?:金额|数额|总额)\Z")
 _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
@@ -111,9 +112,10 @@ def alternatives(name: str) -> tuple[str, ...]:
 
     None where it gives no choice, as 或有负债 and n/a do.
     """
+    name = in_brackets.sub("", name)  # 单价(元/吨)
     if not _choice.search(name):
         return ()
-    commas = re.compile(rf"{_choice.pattern}|,") if name.isascii() else _choice
+    commas = _listed if name.isascii() else _choice
     parts = [part.strip() for part in commas.split(name)]
     return tuple(parts) if min(map(len, parts)) >= _LEAST_ALTERNATIVE else ()
 
