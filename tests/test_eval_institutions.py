@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("scripts_are_importable")
 def test_every_value_stands_in_its_document() -> None:
     from eval_institutions import LOOKED_AT, kinds, read_kind
 
-    assert len(kinds()) == 18
+    assert len(kinds()) == 30
     assert set(LOOKED_AT) < set(kinds())
     for name in kinds():
         rows = read_kind(name)
