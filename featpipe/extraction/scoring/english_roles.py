@@ -80,9 +80,11 @@ def find_roles(folded: str) -> Iterator[Phrase]:
         elif is_party(words) or words == "shareholder":
             yield from _persons(folded, low, role.start(), words)
     for told in _as.finditer(folded, 0, _PREAMBLE):
+        if not is_party(told["words"]):
+            continue
         line = folded.rfind("\n", 0, told.start()) + 1
         whole = _whole_name.fullmatch(folded, line, told.start())
-        if whole and is_party(told["words"]):
+        if whole:
             yield Phrase(*whole.span("name"), told["words"])
     for told in _english_means.finditer(folded, 0, _PREAMBLE):
         words = "".join(told["words"].split())

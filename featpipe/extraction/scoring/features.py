@@ -50,6 +50,12 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Ints = NDArray[np.int64]
 
+#: Characters of a cell that is a value and no text, at most; between pieces of one.
+_LONGEST_CELL = 60
+_pieces = re.compile(r"[();:\n]")
+_pieces_of_names = re.compile(
+    rf"{_pieces.pattern}|,(?! ?(?:inc|llc|ltd|limited|l\.?p|n\.a|corp|co)\b)", re.IGNORECASE
+)
 _MOST_REPEATS = 12
 #: Telephone numbers that no amount is written like.
 _plain_phone = re.compile(r"(?<![\d.])(?:1[3-9]\d{9}|\(?0\d{2,3}\)?[\s-]\d{7,8})(?![\d.])")
@@ -233,6 +239,28 @@ class PageFeatures:
         edges = [(cell.start, cell.end) for cell in self.page.headers]
         first, last = np.searchsorted(self.tokens.start, np.array(edges).reshape(-1, 2)).T
         return first, last
+
+    @cached_property
+    def single_cells(self) -> tuple[Ints, Ints]:
+        """Spans of tokens (n,) of the cells with headers that are English, short, and one piece."""
+        return self._cells_without(_pieces)
+
+    @cached_property
+    def single_names(self) -> tuple[Ints, Ints]:
+        """Those of them that no address is in, behind a name."""
+        return self._cells_without(_pieces_of_names)
+
+    def _cells_without(self, pieces: re.Pattern[str]) -> tuple[Ints, Ints]:
+        text = self.page.text
+        return self.tokens.spans(
+            [
+                (cell.start, cell.end)
+                for cell in self.page.headers
+                if cell.end - cell.start <= _LONGEST_CELL
+                and (words := text[cell.start : cell.end]).isascii()
+                and not pieces.search(words)
+            ]
+        )
 
     @cached_property
     def cell_codes(self) -> Ints:

@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.synonyms import is_known
+from featpipe.extraction.values.text import placed_lines
 from featpipe.extraction.values.values import Value, read_value
 
 if TYPE_CHECKING:
@@ -71,8 +72,8 @@ def amounts_of_lines(folded: str) -> tuple[LineAmount, ...]:
 def _find_amounts(folded: str) -> Iterator[LineAmount]:
     if "单位" not in folded and "元)" not in folded:
         return
-    unit, label, n_between, start = "", "", 0, 0
-    for line in folded.splitlines(keepends=True):
+    unit, label, n_between = "", "", 0
+    for start, line in placed_lines(folded):
         stated = _unit_of(line)
         if stated:
             (unit, label), n_between = stated, 0
@@ -89,7 +90,6 @@ def _find_amounts(folded: str) -> Iterator[LineAmount]:
             n_between = 0 if numbers else n_between + 1
             if "。" in line or n_between > _MOST_BETWEEN:
                 unit = ""
-        start += len(line)
 
 
 def _unit_of(line: str) -> tuple[str, str] | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.synonyms import alternatives, is_known
 from featpipe.extraction.scoring.text_tables import may_be_header, touches
-from featpipe.extraction.values.text import fold
+from featpipe.extraction.values.text import STROKES, fold, placed_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _cell = re.compile(r"\S+(?: \S+)*")
 #: Between two labels, at least.
 _blanks = "   "
-_no_columns = re.compile(r"[\t|│┃:：]")
+_no_columns = re.compile(rf"[\t{STROKES}:：]")
 
 
 def labels_above(text: str, others: Sequence[tuple[int, int]]) -> Iterator[LabelledSpan]:
@@ -42,7 +42,8 @@ def labels_above(text: str, others: Sequence[tuple[int, int]]) -> Iterator[Label
     """
     if _blanks not in text:
         return
-    for (start, above), (begin, below) in pairwise(_lines(text)):
+    lines = ((at, line.rstrip()) for at, line in placed_lines(text))
+    for (start, above), (begin, below) in pairwise(lines):
         if _blanks not in above or "  " not in below or _no_columns.search(above):
             continue
         labels = _cells(above)
@@ -59,13 +60,6 @@ def labels_above(text: str, others: Sequence[tuple[int, int]]) -> Iterator[Label
             continue
         for column, span in zip(values, row, strict=True):
             yield LabelledSpan(*span, labels[column][1])
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    start = 0
-    for line in text.splitlines(keepends=True):
-        yield start, line.rstrip()
-        start += len(line)
 
 
 def _cells(line: str) -> dict[int, tuple[int, str]]:

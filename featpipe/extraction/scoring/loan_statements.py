@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 
 from featpipe.extraction.scoring.name_patterns import GAP
-from featpipe.extraction.scoring.statement_words import MONEY, Statement
+from featpipe.extraction.scoring.statement_words import LENGTH, MONEY, Statement
 
 #: The digits of 人民币(大写)贰仟万元(小写:20,000,000元).
 _SUM = (
     r"(?:总额|本金|金额)?(?:共计|合计|计|为)?(?:(?:人民币)?\([大小]写\)[^()\n\d]{2,24}\((?:小写)?:?)?"
     rf"(?P<amount>{MONEY})"
 )
-_NUMBER = r"(?:\d{1,3}|[一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾]{1,3})(?:\(\d{1,3}\))?"
+_NUMBER = rf"{LENGTH}(?:\(\d{{1,3}}\))?"
 _PERIOD = rf"{_NUMBER}(?:年零?{_NUMBER}个月|个月|年|天|日)"
 
 LOANS = (

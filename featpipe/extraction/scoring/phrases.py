@@ -25,7 +25,7 @@ from featpipe.extraction.scoring.statements import (
     find_statements,
 )
 from featpipe.extraction.scoring.synonyms import is_party, synonyms_of
-from featpipe.extraction.values.text import matches_near, places_of
+from featpipe.extraction.values.text import matches_near, placed_lines, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,11 +124,12 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
         found = {kind, *_of_heading(head), *_of_case(folded), *find_orders(folded)}
     elif _notice.search(titles):
         found = {*_last_date(folded, "公告日期"), *_signing(folded), *_of_notice(head)}
-        found |= {*find_company(folded)}
-        company = next((p for p in found if p.words == "公司名称"), None)
-        if company:
+        for company in find_company(folded):
             acts = ((_acquires, "收购方"), (_issues, "发行人"))
-            found |= {company._replace(words=w) for does, w in acts if does.search(folded)}
+            found |= {
+                company,
+                *(company._replace(words=w) for does, w in acts if does.search(folded)),
+            }
         found |= {*find_statements(folded)}
     elif _contract.search(titles):
         found = {*_of_contract(folded), *find_statements(folded)}
@@ -146,27 +147,23 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
 
 def _kind_of(head: str) -> Phrase | None:
     """The kind of document, however it is spaced: 民 事 判 决 书; None for no judgment."""
-    at = 0
-    for line in head.splitlines(keepends=True):
+    for at, line in placed_lines(head):
         places = [n for n, character in enumerate(line) if not character.isspace()]
         found = _judgment.search("".join(line[n] for n in places))
         if found:
             court = _court.match(found[0])  # X法院民事判决书 in one line
             first = found.start() + (court.end() if court else 0)
             return Phrase(at + places[first], at + places[found.end() - 1] + 1, "文书类型")
-        at += len(line)
     return None
 
 
 def _of_heading(head: str) -> Iterator[Phrase]:
-    at = 0
-    for line in head.splitlines(keepends=True):
+    for at, line in placed_lines(head):
         court = _court.match(line, len(line) - len(line.lstrip()))
         if court:
             words = "仲裁机构" if court[0].endswith("委员会") else "法院"
             yield Phrase(at + court.start(), at + court.end(), words)
             break
-        at += len(line)
     number = _number.search(head)
     if number:
         yield Phrase(*number.span(), "案号")

@@ -5,7 +5,6 @@ Samples keep them: they show how unlikely what is no value looks.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -27,12 +26,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
-#: Characters of a cell that is a value and no text, at most; between pieces of one.
-_LONGEST_CELL = 60
-_pieces = re.compile(r"[();:\n]")
-_pieces_of_names = re.compile(
-    rf"{_pieces.pattern}|,(?! ?(?:inc|llc|ltd|limited|l\.?p|n\.a|corp|co)\b)", re.IGNORECASE
-)
 #: What texts are not, unless samples are: £3,065.00 is no article, 0836-4410275 no contact.
 _NO_TEXTS: tuple[FieldType, ...] = ("phone", "money")
 
@@ -73,18 +66,9 @@ def are_parts_of_cells(
     features: PageFeatures, first: Ints, last: Ints, *, are_names: bool = False
 ) -> Bools:
     """Whether spans of tokens (n,) are a part of such a cell, not all of it."""
-    pieces = _pieces_of_names if are_names else _pieces
-    page = features.page
-    cells = [
-        (cell.start, cell.end)
-        for cell in page.headers
-        if cell.end - cell.start <= _LONGEST_CELL
-        and (words := page.text[cell.start : cell.end]).isascii()
-        and not pieces.search(words)
-    ]
-    if not cells:
+    begins, ends = features.single_names if are_names else features.single_cells
+    if not len(begins):
         return np.zeros(len(first), bool)
-    begins, ends = features.tokens.spans(cells)
     at = np.searchsorted(begins, first, side="right") - 1
     is_inside = (at >= 0) & (last <= ends[at])
     return np.asarray(is_inside & ~((first == begins[at]) & (last == ends[at])))

@@ -33,6 +33,8 @@ DATE = rf"(?:\d{{4}}|{NUMERAL}{{4}}){GAP}年{GAP}{NUMERAL}{{1,3}}{GAP}月{GAP}{N
 SHARES = rf"\d[\d,.]*{GAP}(?:万|亿)?{GAP}股"
 PERCENT = r"\d[\d.]*%"
 MONEY = r"(?:人民币)?(?:¥?\d[\d,.]*(?:万|亿)?元|[壹贰叁肆伍陆柒捌玖拾佰仟万亿零]+[元圆]整?)"
+#: Of years, months and days.
+LENGTH = r"(?:\d{1,3}|[一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾]{1,3})"
 COUNT = r"(?:\d{1,3}|[一二三四五六七八九十]{1,3})"
 NTH = r"[一二三四五六七八九十百\d]{1,4}"
 NAME = rf"(?:{ORGANISATION}|{PERSON})"

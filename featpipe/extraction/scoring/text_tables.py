@@ -27,7 +27,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.synonyms import in_brackets, is_known
-from featpipe.extraction.values.text import STROKE, fold_width, line_starts, matches_at
+from featpipe.extraction.values.text import (
+    STROKE,
+    STROKES,
+    fold_width,
+    line_starts,
+    matches_at,
+    placed_lines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,7 +55,7 @@ _gap = re.compile(r"[^\S\n]*\t[^\S\n]*|[^\S\n]{2,}")
 _border = re.compile(
     r"(?=.*(?:-\s*\||\|\s*:?-|\+-|-\+|[─━═]))[|│┃+:\-\s─━═┌┬┐├┼┤└┴┘┏┳┓┣╋┫┗┻┛╔╦╗╠╬╣╚╩╝╭╮╰╯]+"
 )
-_parting = re.compile(r"[\t|│┃]")
+_parting = re.compile(rf"[\t{STROKES}]")
 _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
 #: Digits of a header, in folded text: of a year with what tells its part, as 2023年1-6月, and of
@@ -63,7 +70,7 @@ _line_of_sums = re.compile(
     re.IGNORECASE,
 )
 #: What such a line may begin with, where no blanks are before it.
-_BEGIN_SUMS = frozenset("合总小共|│┃sſgtSGT").union(map(chr, range(0xFF21, 0xFF5B)))
+_BEGIN_SUMS = frozenset(f"合总小共{STROKES}sſgtSGT").union(map(chr, range(0xFF21, 0xFF5B)))
 #: First cells of rows of sums, in folded text.
 _row_of_sums = re.compile(
     r"(?:(?:合|总|小|共)\s*计|(?:sub|grand\s)?total|sum)\s*(?:\([^()]*\))?\s*:?\s*"
@@ -109,10 +116,8 @@ def rows_of_cells(text: str) -> Iterator[Row]:
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
     """Each line without blanks at its edges, and where that begins; an empty one ends the text."""
-    start = 0
-    for line in (*text.splitlines(keepends=True), "\n"):
+    for start, line in (*placed_lines(text), (len(text), "\n")):
         yield start + len(line) - len(line.lstrip()), line.strip()
-        start += len(line)
 
 
 def _parted_tables(text: str) -> Iterator[tuple[int, int, list[Cell]]]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
-from featpipe.extraction.scoring.statement_words import DATE, MONEY, Statement
+from featpipe.extraction.scoring.statement_words import DATE, LENGTH, MONEY, Statement
 
-_NUMBER = r"(?:\d{1,3}|[一二两三四五六七八九十壹贰叁肆伍陆柒捌玖拾]{1,3})"
-_PERIOD = rf"_*{GAP}(?P<period>{_NUMBER}{GAP}(?:年|个月|月|个?日历?天|天|日))"
+_PERIOD = rf"_*{GAP}(?P<period>{LENGTH}{GAP}(?:年|个月|月|个?日历?天|天|日))"
 _SUM = rf"_*{GAP}(?P<amount>(?:人民币|港币|美元)?¥?\d[\d,.]*{GAP}万?元|{MONEY})"
 
 WORKS = (
@@ -52,7 +51,7 @@ WORKS = (
         "试用期",
         re.compile(
             rf"试用期限?(?:为|是|:|共)?{GAP}{_PERIOD}"
-            rf"|(?:前|首|经过|最初)(?P<before>{_NUMBER}{GAP}个?月)(?:的|为|作为)试用期"
+            rf"|(?:前|首|经过|最初)(?P<before>{LENGTH}{GAP}个?月)(?:的|为|作为)试用期"
         ),
         {"period": "试用期", "before": "试用期"},
     ),

@@ -211,7 +211,7 @@ _row = re.compile(r"(?m)^ *(\d{1,3}) (?=\d)(?=[^\n]*\n *(\d{1,3}) )|^ *(\d{1,3})
 
 #: The number of a lot: 包 1 547.00万元.
 _LOTS = "包段标"
-_lot = re.compile(r"(?<=[包段标]) ?(\d{1,2}) (?=\d{3}(?!\d))")
+_lot = re.compile(rf"(?<=[{_LOTS}]) ?(\d{{1,2}}) (?=\d{{3}}(?!\d))")
 
 
 def without_row_numbers(folded: str) -> str:

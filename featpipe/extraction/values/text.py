@@ -121,8 +121,8 @@ def _fold_short(text: str) -> str:
 
 
 #: Upright strokes between the cells of a row, and the wider ones that boxes are drawn with.
-_STROKES = "|│┃"
-STROKE = re.compile(rf"(?<!\\)[{_STROKES}]")
+STROKES = "|│┃"
+STROKE = re.compile(rf"(?<!\\)[{STROKES}]")
 
 
 #: A label in lenticular brackets, with its value behind it in the line.
@@ -135,7 +135,7 @@ def fold_page(text: str) -> str:
     Strokes between cells are tabs, and 【公告编号】2024-021 is 公告编号:2024-021.
     """
     folded = fold_width(text)
-    if any(stroke in folded for stroke in _STROKES):
+    if any(stroke in folded for stroke in STROKES):
         folded = STROKE.sub("\t", folded)
     if "【" not in text:
         return folded
@@ -240,6 +240,14 @@ def matches_near(
             low = place - n_before
         high = place + n_behind
     yield from pattern.finditer(text, low, high)
+
+
+def placed_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Each line with its end, and the character that it begins at."""
+    start = 0
+    for line in text.splitlines(keepends=True):
+        yield start, line
+        start += len(line)
 
 
 def line_starts(text: str) -> list[int]:
