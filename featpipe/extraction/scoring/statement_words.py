@@ -30,6 +30,8 @@ class Statement(NamedTuple):
 
 NUMERAL = r"[〇零○o一二三四五六七八九十\d]"
 DATE = rf"(?:\d{{4}}|{NUMERAL}{{4}}){GAP}年{GAP}{NUMERAL}{{1,3}}{GAP}月{GAP}{NUMERAL}{{1,3}}{GAP}日"
+#: So, or in digits parted by marks, as tables have it.
+DAY = rf"(?:{DATE}|(?<!\d)\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}(?!\d))"
 SHARES = rf"\d[\d,.]*{GAP}(?:万|亿)?{GAP}股"
 PERCENT = r"\d[\d.]*%"
 MONEY = r"(?:人民币)?(?:¥?\d[\d,.]*(?:万|亿)?元|[壹贰叁肆伍陆柒捌玖拾佰仟万亿零]+[元圆]整?)"

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.award_statements import AWARDS
 from featpipe.extraction.scoring.deal_statements import DEALS
+from featpipe.extraction.scoring.holding_statements import HOLDINGS
 from featpipe.extraction.scoring.house_statements import HOUSES
 from featpipe.extraction.scoring.issue_statements import ISSUES
 from featpipe.extraction.scoring.loan_statements import LOANS
-from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
+from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION
 from featpipe.extraction.scoring.people_statements import DEBTS, PEOPLE
 from featpipe.extraction.scoring.statement_words import (
     COUNT,
@@ -30,9 +31,7 @@ from featpipe.extraction.scoring.statement_words import (
     OF_COMPANY,
     ON_A_DAY,
     OWNED,
-    PERCENT,
     REMARK,
-    SHARES,
     Phrase,
     Statement,
 )
@@ -50,57 +49,6 @@ _STATEMENTS = (
             rf"(?:\([^()\n]{{1,20}}\))?{GAP}(?:起|开始)?[,、]?{GAP}(?:至|到){GAP}(?P<last>{DATE})"
         ),
         {"first": "起始日期", "last": "到期日期"},
-    ),
-    Statement(
-        "质押",
-        re.compile(rf"{OWNED}[^,。;\n]{{0,40}}?(?P<shares>{SHARES})[^。;\n]{{0,80}}?质押"),
-        {"shares": "质押股数"},
-    ),
-    Statement(
-        "质押",
-        re.compile(
-            rf"(?<![原曾])质押(?:给|予|于)(?:了)?(?P<pledgee>{ORGANISATION}|{PERSON}(?=[,。;(]))"
-        ),
-        {"pledgee": "质权人"},
-    ),
-    Statement(
-        "质押",
-        re.compile(
-            rf"[与向](?P<pledgee>{ORGANISATION}){REMARK}(?:签[订署]|办理|进行|开展|申请)[^。;\n]{{0,20}}质押"
-        ),
-        {"pledgee": "质权人"},
-    ),
-    Statement(
-        "质押",
-        re.compile(
-            rf"累计(?:已)?质押(?:的)?(?:{OF_COMPANY})?(?:股份)?(?:数量)?(?:总数)?(?:为|共|共计)?(?P<shares>{SHARES})"
-        ),
-        {"shares": "累计质押数量"},
-    ),
-    Statement(
-        "持有",
-        re.compile(
-            rf"持有{OF_COMPANY}(?:无限售|有限售|限售|流通|条件|的|普通|A股|a股)*(?:股份|股票)?(?:总数|数量)?"
-            rf"(?:为|共计|合计|共)?(?P<shares>{SHARES})"
-            rf"(?:,|\()?(?:占{OF_COMPANY}(?:当前|目前|现有)?(?:总股本|股份总数|股本总额|总股份)(?:总数)?的?"
-            rf"(?:比例)?(?:为)?(?P<part>{PERCENT}))?"
-        ),
-        {"shares": "持股数量", "part": "持股比例"},
-    ),
-    Statement(
-        "占",
-        re.compile(
-            rf"占{OF_COMPANY}(?:当前|目前|现有)?(?:总股本|股份总数|股本总额|总股份)(?:总数)?的?(?:比例)?"
-            rf"(?:为)?(?P<part>{PERCENT})"
-        ),
-        {"part": "占总股本比例"},
-    ),
-    Statement(
-        "占",
-        re.compile(
-            rf"占(?:其|该股东)?(?:本人)?(?:所|直接)?持有?的?(?:{OF_COMPANY})?的?股[份票](?:总数|总额)?的?(?:比例)?(?:为)?(?P<part>{PERCENT})"
-        ),
-        {"part": "占所持股份比例"},
     ),
     Statement(
         "会",
@@ -239,10 +187,10 @@ _SENTENCE_ENDS, _CLAUSE_ENDS = "。;\n", ",。;\n"
 _SELF = frozenset(["公司", "本公司", "上市公司", "发行人"])
 #: Groups that are names.
 _NAMES = frozenset(
-    ["name", "pledgee", "client", "other", "surety", "debtor", "winner", "buyer", "target"]
+    ["name", "pledgee", "client", "other", "surety", "debtor", "winner", "buyer", "target", "court"]
 )
 #: Of them, those that may be the first of a list.
-_LISTED = frozenset(["surety", "winner", "other"])
+_LISTED = frozenset(["surety", "winner", "other", "court", "pledgee"])
 _further = re.compile(rf"(?:{GAP}\([^()\n]{{1,60}}\))?{GAP}[、和及与]{GAP}(?P<name>{NAME})")
 #: What a share is of that no sum of pledges is meant by.
 _OF_ONE = frozenset(["占总股本比例", "占所持股份比例"])
@@ -252,6 +200,7 @@ _SIGNED = 200
 #: An agency signs what it announces for others.
 _of_tenders = re.compile(r"中标|成交|采购|招标|磋商|询价|竞价|遴选")
 _HEADING = 150
+_past = re.compile(r"曾(?:于|经|将|在|披露|因)|此前|前期|披露了")
 _owned = re.compile(rf"{OWNED}[^。;\n]{{0,120}}?质押")
 _owner = re.compile(rf"(?P<name>{NAME}){REMARK}{ON_A_DAY}\Z")
 _ordered = re.compile(r"(?:判决|裁决|裁定|调解|协议)如下")
@@ -327,12 +276,22 @@ def _matches(folded: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
     for word, pattern, labels in _EVERY:
         if word in folded:
             yield from ((match, labels) for match in pattern.finditer(folded))
+    for word, pattern, labels in HOLDINGS:
+        if word in folded:
+            found = (match for match in pattern.finditer(folded) if not _is_past(folded, match))
+            yield from ((match, labels) for match in found)
     if "质押" in folded:
         for owned in _owned.finditer(folded):
             at = owned.start()
             owner = _owner.search(folded, _behind_last(_CLAUSE_ENDS, folded, at), at)
             if owner:
                 yield owner, {"name": "出质人"}
+
+
+def _is_past(folded: str, match: re.Match[str]) -> bool:
+    """Whether the sentence tells what was announced before: 公司曾于, 此前."""
+    start = _behind_last(_SENTENCE_ENDS, folded, match.start())
+    return _past.search(folded, start, match.end()) is not None
 
 
 def _is_of_sum(folded: str, start: int) -> bool:

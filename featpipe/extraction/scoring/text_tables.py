@@ -11,7 +11,8 @@ first, and of the third, are known labels: ``合同编号 | 2024-12``.
 
 A table has a row of headers, without digits, and rows below it of as many cells, at least three:
 one of them has digits in each row, or most headers, and no cells below, are known labels. Names
-side by side, as of those who sign, make none. A row of fewer or more cells ends it.
+side by side, as of those who sign, make none. A row of more cells ends it, and one of fewer, unless
+they are of the kinds of the last cells above: its first ones are merged with those above.
 
 Upright strokes part the cells of a line, too, with or without strokes around all of them, and make
 a table where a line of dashes parts the first from those below, as in Markdown:
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     Row = list[tuple[int, int]]
 
 _LEAST_CELLS = 3
+#: Rows above one whose first cells are merged: of headers, and of cells.
+_LEAST_ABOVE = 2
 #: Known labels that make a form, whatever else it has; else they are a third of its labels.
 _MANY_KNOWN = 4
 #: Rows that the headers of a table are looked for in.
@@ -58,6 +61,11 @@ _border = re.compile(
 _parting = re.compile(rf"[\t{STROKES}]")
 _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
+_KINDS = {
+    "day": re.compile(r"(?:19|20)\d\d\s?[-/.年]\s?\d{1,2}\s?[-/.月]\s?\d{1,2}\s?日?"),
+    "share": re.compile(r"\d[\d,.]*\s?[%％]"),
+    "number": re.compile(r"[^\d\s]{0,3}\d[\d,.]*\s?[^\d\s]{0,3}"),
+}
 #: Digits of a header, in folded text: of a year with what tells its part, as 2023年1-6月, and of
 #: RMB'000.
 _in_header = re.compile(
@@ -96,12 +104,34 @@ def text_tables(
     rows: list[Row] = []
     for row in rows_of_cells(text):
         is_known = row[0][0] in known or touches(row, others)
+        row = row if is_known else _filled(text, rows, row)
         if rows and (len(row) != len(rows[0]) or is_known):
             yield from _table_of(text, rows)
             rows = []
         if len(row) >= _LEAST_CELLS and not is_known:
             rows.append(row)
     yield from _table_of(text, rows)
+
+
+def _filled(text: str, rows: Sequence[Row], row: Row) -> Row:
+    """A row whose first cells are those above it, merged, with empty ones in their place.
+
+    Its cells are of the kinds that the last ones of the row above are of.
+    """
+    if len(rows) < _LEAST_ABOVE or not 1 < len(row) < len(rows[-1]):
+        return row
+    own, above = (
+        [_kind_of(text[start:end]) for start, end in one] for one in (row, rows[-1][-len(row) :])
+    )
+    if own != above or set(own) == {""}:
+        return row
+    begin = row[0][0]
+    return [(begin, begin)] * (len(rows[-1]) - len(row)) + row
+
+
+def _kind_of(words: str) -> str:
+    """What a cell has, as far as digits tell: a day, a share, a number, or ""."""
+    return next((kind for kind, pattern in _KINDS.items() if pattern.fullmatch(words)), "")
 
 
 def rows_of_cells(text: str) -> Iterator[Row]:
