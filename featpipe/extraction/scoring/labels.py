@@ -91,7 +91,9 @@ _person_named = re.compile(rf"(?P<name>{PERSON})(?![\u4e00-\u9fff])")
 #: Names of what an organisation is.
 _of_organisation = re.compile(r"(?:[方人商行院所]|单位|机构|公司|法院)\Z")
 _organisation = re.compile(rf"由?(?P<name>(?!由){HAN}{{2}}{ORGANISATION})")
-_person = re.compile(rf"{HAN}{{2,4}}(?={GAP}[,(])")
+_person = re.compile(
+    rf"{HAN}{{2,4}}(?={GAP}[,(])(?!\({HAN}{{1,8}}\){HAN}{{2,20}}?(?:公司|集团|中心|合伙))"
+)
 #: Before the digits of an amount or a date.
 _CURRENCY = rf"(?:人民币|自){GAP}(?:\([大小]写\))?{GAP}_*{GAP}"
 #: Behind the numeral of a period written in words: 有效期两年.

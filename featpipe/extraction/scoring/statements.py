@@ -200,6 +200,7 @@ _SIGNED = 200
 #: An agency signs what it announces for others.
 _of_tenders = re.compile(r"中标|成交|采购|招标|磋商|询价|竞价|遴选")
 _HEADING = 150
+_of_sum = re.compile(r"累计|一致行动人(?:合计|共计|共同)")
 _past = re.compile(r"曾(?:于|经|将|在|披露|因)|此前|前期|披露了")
 _owned = re.compile(rf"{OWNED}[^。;\n]{{0,120}}?质押")
 _owner = re.compile(rf"(?P<name>{NAME}){REMARK}{ON_A_DAY}\Z")
@@ -214,10 +215,18 @@ _lead = re.compile(
     r"|(?:其中|由|与|和|及|向|为|因)"
 )
 _no_name = re.compile(
-    r".*子公司|(?:全资|控股|参股|下属|旗下|目标|标的|关联|上述|上市|本|该|其|贵|我|总|分|子|孙|母|公司|集团|银行|法院|中心|政府)+"
+    r".*子公司|中国证券登记结算.*|(?:全资|控股|参股|下属|旗下|目标|标的|关联|上述|上市|本|该|其|贵|我|总|分|子|孙|母|公司|集团|银行|法院|中心|政府)+"
 )
 _defined = re.compile(r"\((?:以下|下)?(?:简称|称)为?:?\s*\"(?P<short>[^()\"\n]{2,12})\"[^()\n]*\)")
 _named = re.compile(rf"(?P<name>{NAME}){GAP}\Z")
+#: Words that no given name ends with, behind one of a character.
+_BEHIND_PERSON, _LONGEST_PERSON = frozenset("的曾于将拟已所处共"), 3
+#: What the name of a branch, or of a company, may go on behind, and how.
+_GOES_ON = ("银行", "证券", "信托", "保险", "基金", "集团", "公司")
+_rest = re.compile(
+    rf"(?:(?:\({HAN}{{1,8}}\))?(?:(?![与和及向为因等的在将]){HAN}){{0,10}}?(?:有限责任公司|有限公司))?"
+    rf"(?:(?:(?![与和及向为因等的在将]){HAN}){{2,12}}?(?:分行|支行|分公司|营业部))?"
+)
 #: What is named together with another, or acts for it.
 _joined = re.compile(r"(?<=公司|集团|医院|大学|学院|中心)[和及与、]|(?<=[局院厅委府厂])[和及与、]")
 _agent = re.compile(r"招标|招投标|咨询|代理|交易中心|采购中心")
@@ -295,8 +304,8 @@ def _is_past(folded: str, match: re.Match[str]) -> bool:
 
 
 def _is_of_sum(folded: str, start: int) -> bool:
-    """Whether a clause of the sentence before a share has 累计, as 累计质押 has."""
-    return "累计" in folded[_behind_last(_SENTENCE_ENDS, folded, start) : start]
+    """Whether the sentence before a share has 累计, as 累计质押 has, or what holders have together."""
+    return _of_sum.search(folded, _behind_last(_SENTENCE_ENDS, folded, start), start) is not None
 
 
 def _trimmed(folded: str, start: int, end: int) -> tuple[int, int]:
@@ -305,7 +314,12 @@ def _trimmed(folded: str, start: int, end: int) -> tuple[int, int]:
     if lead is not None and end - lead.end() >= _LEAST_NAME:
         start = lead.end()
     joined = _joined.search(folded, start, end)
-    return start, joined.start() if joined else end
+    if joined:
+        return start, joined.start()
+    if end - start == _LONGEST_PERSON and folded[end - 1] in _BEHIND_PERSON:
+        return start, end - 1
+    rest = _rest.match(folded, end) if folded.endswith(_GOES_ON, start, end) else None
+    return start, rest.end() if rest else end
 
 
 def _definitions(folded: str) -> Iterator[tuple[str, int, int]]:

@@ -147,6 +147,8 @@ def names_same(label: str, name: str) -> bool:
     """
     if name.isascii() and label.isascii():
         return _names_english(label, name)
+    if label.startswith("是否") and not name.startswith("是否"):
+        return False  # it is answered by yes or no
     at = label.find(name)
     if at < 0 and "(" in label:
         label = in_brackets.sub("", label)
