@@ -48,6 +48,7 @@ from featpipe.extraction.scoring.similarity import (
     similarity_by_words,
 )
 from featpipe.extraction.scoring.synonyms import is_known, is_party, party_named
+from featpipe.extraction.scoring.tokens import mix
 from featpipe.extraction.scoring.totals import settle_totals
 from featpipe.extraction.scoring.value_order import Places, are_parts, order_values
 from featpipe.extraction.values.text import fold
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.mentions import MentionModel
     from featpipe.extraction.scoring.rejected import RejectedValues
+    from featpipe.extraction.scoring.tokens import Tokens
     from featpipe.extraction.values.values import FieldType
 
     Bools = NDArray[np.bool_]
@@ -109,6 +111,8 @@ class Scored:
     """(n_groups,) whether it is all of such a cell."""
     is_sum: Bools
     """(n_groups,) whether it stands in a row of sums: none of those are beside other values."""
+    label: Ints
+    """(n_groups,) a number of the label it stands behind, and of the party in whose block."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -293,11 +297,19 @@ class FieldModel:
         if scored.is_headed[first] and is_named[first]:
             # What stands in another column is something else.
             is_apart &= (is_named | ~scored.is_headed[:n])[:, None]
+        ranked = self.ranked(scored)
         if self.is_untaught:
-            is_apart &= (scored.measured[:n, _BEHIND_ALIAS] > 0)[:, None]
+            named, labelled = scored.measured[:n, [_BEHIND_ALIAS, _FROM_LABEL]].T
+            is_apart &= (named > 0)[:, None]
+            # The same label again: each record of a list has one.
+            able = (named >= named[first]) & (labelled > 0) & ~scored.is_headed[:n]
+            label = scored.label[:n]
+            again = (label == label[:, None]) & ((label != 0) | (ranked.places[:, :, 1] >= 0.5))
+            again &= able & able[:, None]
+            ranked = ranked.listed(again)
         return choose_further(
             first,
-            self.ranked(scored),
+            ranked,
             is_apart,
             needs_list=not self.gives_several,
             is_usual=self._usual(scored) > 0,
@@ -320,6 +332,12 @@ def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[S
         _score(model, features, own, rows, words)
         for model, own, words in zip(models, found, by_words, strict=True)
     ]
+
+
+def _labels_at(tokens: Tokens, places: Ints) -> Ints:
+    """Numbers (n,) of the labels that tokens stand behind, each of one party; 0 for none."""
+    label = tokens.label[places]
+    return label
 
 
 def _plausible(model: FieldModel, features: PageFeatures, found: Candidates) -> Candidates:
@@ -382,7 +400,7 @@ def _score(
         headed = np.empty(0, bool)
         return Scored(
             found, none, (), none, columns, hashed.matrix(), measured, nowhere, none, headed,
-            headed, headed,
+            headed, headed, found.first,
         )  # fmt: skip
     logits = model.mentions.logits(hashed, measured)
     groups = group_values(features, found, logits, model.kind)
@@ -404,4 +422,5 @@ def _score(
         places.is_headed[order],
         places.fills_cell[order],
         features.is_sum[found.first[best]],
+        _labels_at(features.tokens, found.first[best]),
     )  # fmt: skip

@@ -14,7 +14,7 @@ Guarantee: the likeliest value of a field never depends on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -232,6 +232,12 @@ class RankedValues:
     few: float
     """These two of the field's :class:`~featpipe.extraction.scoring.calibration.Evidence`."""
     several: float
+
+    def listed(self, joined: Bools) -> RankedValues:
+        """The same, of which some (n, n) are in one list, too."""
+        places = self.places.copy()
+        places[:, :, _LISTED] = np.maximum(places[:, :, _LISTED], joined)
+        return replace(self, places=places)
 
     def log_odds(self, near: Floats, first: int) -> Floats:
         """Log odds (n,) that each is a value beside others; arguments as of :func:`terms_of`."""
