@@ -48,7 +48,6 @@ from featpipe.extraction.scoring.similarity import (
     similarity_by_words,
 )
 from featpipe.extraction.scoring.synonyms import is_known, is_party, party_named
-from featpipe.extraction.scoring.tokens import mix
 from featpipe.extraction.scoring.totals import settle_totals
 from featpipe.extraction.scoring.value_order import Places, are_parts, order_values
 from featpipe.extraction.values.text import fold

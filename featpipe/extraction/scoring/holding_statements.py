@@ -12,6 +12,7 @@ from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PE
 from featpipe.extraction.scoring.statement_words import (
     DAY,
     MONEY,
+    NAME,
     OF_COMPANY,
     OWNED,
     PERCENT,
@@ -62,9 +63,9 @@ HOLDINGS = (
         "持有",
         re.compile(
             rf"(?<!合计)(?<!合并)(?<!共同)持有{OF_COMPANY}(?:无限售|有限售|限售|流通|条件|的|普通|A股|a股)*(?:股份|股票)?(?:总数|数量)?"
-            rf"(?:为|共计|合计|共)?(?P<shares>{SHARES})"
+            rf"(?:为|共计|合计|共)?{GAP}(?P<shares>{SHARES})"
             rf"(?:,|\()?(?:占{OF_COMPANY}(?:当前|目前|现有)?(?:总股本|股份总数|股本总额|总股份)(?:总数)?(?:{SHARES})?的?"
-            rf"(?:比例)?(?:为)?(?P<part>{PERCENT}))?"
+            rf"(?:比例)?(?:为)?{GAP}(?P<part>{PERCENT}))?"
         ),
         {"shares": "持股数量", "part": "持股比例"},
     ),
@@ -72,14 +73,14 @@ HOLDINGS = (
         "占",
         re.compile(
             rf"占{OF_COMPANY}(?:当前|目前|现有)?(?:总股本|股份总数|股本总额|总股份)(?:总数)?的?(?:比例)?"
-            rf"(?:为)?(?P<part>{PERCENT})"
+            rf"(?:为)?{GAP}(?P<part>{PERCENT})"
         ),
         {"part": "占总股本比例"},
     ),
     Statement(
         "占",
         re.compile(
-            rf"占(?:其|该股东)?(?:本人)?(?:所|直接)?持有?的?(?:{OF_COMPANY})?的?股[份票](?:总数|总额)?的?(?:比例)?(?:为)?(?P<part>{PERCENT})"
+            rf"占(?:其|该股东)?(?:本人)?(?:所|直接)?持有?的?(?:{OF_COMPANY})?的?股[份票](?:总数|总额)?的?(?:比例)?(?:为)?{GAP}(?P<part>{PERCENT})"
         ),
         {"part": "占所持股份比例"},
     ),
@@ -128,20 +129,36 @@ HOLDINGS = (
     Statement(
         "冻结",
         re.compile(
+            rf"冻结(?:了)?(?P<name>{NAME}){GAP}(?:\([^()\n]{{1,20}}\))?(?:所|直接)?持有?的?{_OF_SHARES}{GAP}(?P<shares>{SHARES})"
+            rf"|对(?P<holder>{NAME}){GAP}(?:\([^()\n]{{1,20}}\))?(?:所|直接)?持有?的?{_OF_SHARES}{GAP}(?P<frozen>{SHARES})"
+            rf"[^,。;\n\d]{{0,16}}?冻结"
+        ),
+        {"name": "股东名称", "shares": "冻结股数", "holder": "股东名称", "frozen": "冻结股数"},
+    ),
+    Statement(
+        "冻结",
+        re.compile(
             rf"被{GAP}(?P<court>{_COURT})(?:[、和及与]{_COURT}){{0,9}}[^,。;\n]{{0,16}}?冻结"
             rf"|(?P<by>{_COURT})[^。;\n]{{0,80}}?(?:予以|进行|实施|采取|裁定|执行)(?:司法|轮候|继续)*冻结"
+            rf"|(?P<on>{_COURT})于{GAP}{DAY}{GAP}(?:司法|轮候|继续)*冻结"
         ),
-        {"court": "冻结机关", "by": "冻结机关"},
+        {"court": "冻结机关", "by": "冻结机关", "on": "冻结机关"},
     ),
     Statement(
         "冻结",
         re.compile(
             rf"于{GAP}(?P<day>{DAY}){GAP},?被[^,。;\n]{{0,60}}?冻结"
             rf"|于{GAP}(?P<since>{DAY}){GAP},?对[^,。;\n]{{0,80}}?冻结"
+            rf"|于{GAP}(?P<on>{DAY}){GAP}(?:司法|轮候|继续)*冻结"
             rf"|冻结(?:起始|开始)?(?:日期|日|时间){_IS}(?P<first>{DAY})"
+            rf"|冻结[^。;\n]{{0,12}}[,、(]起始(?:日期|日|时间){_IS}(?P<begin>{DAY})"
+            rf"|冻结[^。;\n]{{0,40}}[,、(](?:到期|届满|终止)(?:日期|日|时间){_IS}(?P<end>{DAY})"
             rf"|冻结(?:终止|到期|截止|结束|届满)(?:日期|日|时间){_IS}(?P<last>{DAY})"
         ),
-        {"day": "冻结起始日", "since": "冻结起始日", "first": "冻结起始日", "last": "冻结到期日"},
+        {
+            "day": "冻结起始日", "since": "冻结起始日", "on": "冻结起始日", "first": "冻结起始日",
+            "begin": "冻结起始日", "end": "冻结到期日", "last": "冻结到期日",
+        },
     ),
     Statement(
         "冻结",

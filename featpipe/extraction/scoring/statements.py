@@ -24,6 +24,7 @@ from featpipe.extraction.scoring.people_statements import DEBTS, PEOPLE
 from featpipe.extraction.scoring.statement_words import (
     COUNT,
     DATE,
+    DAY,
     MONEY,
     NAME,
     NTH,
@@ -45,8 +46,8 @@ _STATEMENTS = (
     Statement(
         "至",
         re.compile(
-            rf"(?:(?<!试用)期限?|期间|租赁|租期|有效)(?:(?!试用)[^。;\n]){{0,30}}?(?<!\d)(?P<first>{DATE})"
-            rf"(?:\([^()\n]{{1,20}}\))?{GAP}(?:起|开始)?[,、]?{GAP}(?:至|到){GAP}(?P<last>{DATE})"
+            rf"(?:(?<!试用)期限?|期间(?!\()|租赁|租期|有效)(?:(?!试用)[^。;\n]){{0,30}}?(?<!\d)(?P<first>{DAY})"
+            rf"(?:\([^()\n]{{1,20}}\))?{GAP}(?:起|开始)?[,、]?{GAP}(?:至|到){GAP}(?P<last>{DAY})"
         ),
         {"first": "起始日期", "last": "到期日期"},
     ),
@@ -187,7 +188,7 @@ _SENTENCE_ENDS, _CLAUSE_ENDS = "。;\n", ",。;\n"
 _SELF = frozenset(["公司", "本公司", "上市公司", "发行人"])
 #: Groups that are names.
 _NAMES = frozenset(
-    ["name", "pledgee", "client", "other", "surety", "debtor", "winner", "buyer", "target", "court"]
+    ["name", "pledgee", "client", "other", "surety", "debtor", "winner", "buyer", "target", "court", "holder"]
 )
 #: Of them, those that may be the first of a list.
 _LISTED = frozenset(["surety", "winner", "other", "court", "pledgee"])

@@ -59,7 +59,7 @@ _other = re.compile(
 #: Behind a name in a label, of something about it: 供应商地址 is no 供应商.
 _about = re.compile(
     r"(?:方式|形式|地点|地址|住所|类型|性质|种类|来源|编号|号码|代码|电话|传真|邮编|邮箱|账号|账户|日期|时间|金额|比例|数量"
-    r"|联系人|联系方式|负责人|经理|代表|代表人|律师|意见)\Z"
+    r"|联系人|联系方式|负责人|经理|代表|代表人|律师|意见|情况|概况|简介)\Z"
 )
 #: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.
 OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次", "套内", "分摊", "公摊")
@@ -147,7 +147,7 @@ def names_same(label: str, name: str) -> bool:
     """
     if name.isascii() and label.isascii():
         return _names_english(label, name)
-    if label.startswith("是否") and not name.startswith("是否"):
+    if "是否" in label and "是否" not in name:
         return False  # it is answered by yes or no
     at = label.find(name)
     if at < 0 and "(" in label:

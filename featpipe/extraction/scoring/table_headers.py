@@ -19,7 +19,7 @@ from featpipe.extraction.scoring.flat_tables import amounts_of_lines
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.labels_above import labels_above
 from featpipe.extraction.scoring.synonyms import in_brackets, is_known, is_party
-from featpipe.extraction.scoring.text_tables import may_be_header, text_tables
+from featpipe.extraction.scoring.text_tables import have_labels_at_left, may_be_header, text_tables
 from featpipe.extraction.values.text import fold_page, fold_width
 from featpipe.extraction.values.values import find_values
 
@@ -147,6 +147,8 @@ class _Grid:
             len(columns) == 2 or self._is_form(columns)
         ):
             yield from self._pairs(columns, of_rows)
+        elif len(columns) > 2 and have_labels_at_left(self._rows()):
+            yield from self._by_first_column()
         else:
             yield from self._by_first_row()
 
@@ -259,6 +261,19 @@ class _Grid:
                 continue
             label = left.get(row, "") if has_labels and column != self.columns[0] else head
             yield LabelledSpan(start, end, label or head, party=party_in(head))
+
+    def _rows(self) -> list[list[str]]:
+        """What the cells of each row say."""
+        rows: dict[int, list[str]] = {}
+        for cell, own in self.cells:
+            rows.setdefault(cell[0], []).append(own)
+        return [*rows.values()]
+
+    def _by_first_column(self) -> Iterator[LabelledSpan]:
+        left = {cell[0]: own for cell, own in self.cells if cell[1] == self.columns[0]}
+        for (row, column, start, end, *_), _own in self.cells:
+            if column != self.columns[0] and end > start and left.get(row):
+                yield LabelledSpan(start, end, left[row])
 
     def _has_labels_at_left(self, heads: Sequence[str]) -> bool:
         """Whether the first cell of each row says what the others are; ``heads`` are theirs."""

@@ -14,6 +14,8 @@ one of them has digits in each row, or most headers, and no cells below, are kno
 side by side, as of those who sign, make none. A row of more cells ends it, and one of fewer, unless
 they are of the kinds of the last cells above: its first ones are merged with those above.
 
+A label at the left of each row says what its other cells are, where each column is a record.
+
 Upright strokes part the cells of a line, too, with or without strokes around all of them, and make
 a table where a line of dashes parts the first from those below, as in Markdown:
 ``| 货物 | 数量 |``, ``| --- | --- |``, ``| 电缆 | 5 |``. So do the lines of boxes.
@@ -49,6 +51,9 @@ _LEAST_CELLS = 3
 _LEAST_ABOVE = 2
 #: Known labels that make a form, whatever else it has; else they are a third of its labels.
 _MANY_KNOWN = 4
+#: Rows with labels at their left, at least; and what heads a column of labels.
+_LEAST_ROWS = 3
+_of_rows = re.compile(r"\s*|项\s?目|指标|科目|内容|类别|事项|条款|要素")
 #: Rows that the headers of a table are looked for in.
 _MOST_ABOVE = 20
 #: Characters of a header.
@@ -217,6 +222,9 @@ def touches(row: Row, others: Sequence[tuple[int, int]]) -> bool:
 def _table_of(text: str, rows: Sequence[Row]) -> Iterator[tuple[int, int, list[Cell]]]:
     """The table of some lines of as many cells, from its first row of headers on."""
     words = [[text[start:end] for start, end in row] for row in rows]
+    if have_labels_at_left(words):
+        yield rows[0][0][0], rows[-1][-1][1], cells_of(rows)
+        return
     for top, heads in enumerate(words[:-1][:_MOST_ABOVE]):
         if all(map(may_be_header, heads)) and _are_headed(heads, words[top + 1 :]):
             yield rows[top][0][0], rows[-1][-1][1], cells_of(rows[top:])
@@ -276,6 +284,16 @@ def _are_headed(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     )
     has_digits = any(all(map(_digit.search, column)) for column in columns)
     return not is_alike and (has_digits or _are_labels(heads, rows))
+
+
+def have_labels_at_left(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first cell of each row is what the others are, a column for each record."""
+    if len(rows) < _LEAST_ROWS or _of_rows.fullmatch(rows[0][0]):
+        return False
+    n_known = sum(is_label(row[0]) for row in rows)
+    others = [words for row in rows for words in row[1:]]
+    is_headed = any(_in_header.search(fold_width(words)) for words in rows[0][1:])
+    return 2 * n_known >= len(rows) and not is_headed and not any(map(is_label, others))
 
 
 def _are_labels(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Blanks that part what stands side by side in one line.
 WIDE = 3
-_LABEL_TOKENS = 8
+_LABEL_TOKENS = 12
 _QUALIFIER_TOKENS = 32
 #: Tokens before a colon that are searched for a gap.
 _GAP_TOKENS = 16
