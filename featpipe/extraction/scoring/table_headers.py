@@ -20,6 +20,7 @@ from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.labels_above import labels_above
 from featpipe.extraction.scoring.synonyms import in_brackets, is_known, is_party
 from featpipe.extraction.scoring.text_tables import have_labels_at_left, may_be_header, text_tables
+from featpipe.extraction.scoring.word_tables import tables_of_words
 from featpipe.extraction.values.text import fold_page, fold_width
 from featpipe.extraction.values.values import find_values
 
@@ -62,7 +63,8 @@ def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...
     """The header of every body cell, of tables that are stored and of those of its lines."""
     known = [(start, end) for start, end, _ in tables]
     every = [*tables, *text_tables(text, known)]
-    every += tables_of_lines(text, [(start, end) for start, end, _ in every])
+    for find in (tables_of_lines, tables_of_words):
+        every += find(text, [(start, end) for start, end, _ in every])
     spans = [span for table in every for span in _headers_of(text, *table)]
     inside = [(start, end) for start, end, _ in every]
     spans += labels_above(text, inside)

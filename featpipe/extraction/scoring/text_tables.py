@@ -109,7 +109,7 @@ def text_tables(
     rows: list[Row] = []
     for row in rows_of_cells(text):
         is_known = row[0][0] in known or touches(row, others)
-        row = row if is_known else _filled(text, rows, row)
+        row = row if is_known else filled(text, rows, row)
         if rows and (len(row) != len(rows[0]) or is_known):
             yield from _table_of(text, rows)
             rows = []
@@ -118,7 +118,7 @@ def text_tables(
     yield from _table_of(text, rows)
 
 
-def _filled(text: str, rows: Sequence[Row], row: Row) -> Row:
+def filled(text: str, rows: Sequence[Row], row: Row) -> Row:
     """A row whose first cells are those above it, merged, with empty ones in their place.
 
     Its cells are of the kinds that the last ones of the row above are of.
