@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.values.text import line_starts
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from featpipe.extraction.results import ExtractedValue, FieldResult
     from featpipe.extraction.scoring.page import Page
@@ -13,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Two values of one record are nearer to each other than so many characters.
 _FARTHEST = 400
+#: Values of one line that are matched by their order, at least, and rows between such of one column.
+_LEAST_LISTED, _MOST_ROWS = 2, 12
 #: Share of the fields of several values that must have one more for one more record. Chosen on the
 #: halves for development of announcements, event sentences and freezes.
 _SHARE = 0.33
@@ -39,15 +46,20 @@ def make_records(
     present = [name for name in names if name in fields and fields[name].values]
     if not present:
         return ()
-    anchors = _anchors({name: fields[name].values for name in present})
-    matches = {name: _matches(page, anchors, fields[name]) for name in present}
+    lines = _Lines.of(page.text)
+    anchors = _anchors(lines, {name: fields[name].values for name in present})
+    matches = {name: _matches(page, lines, anchors, fields[name]) for name in present}
+    for name in present:
+        _match_by_others(lines, anchors, matches, name, fields[name].values)
     return tuple(
         {name: match for name in present if (match := matches[name][number]) is not None}
         for number in range(len(anchors))
     )
 
 
-def _anchors(fields: Mapping[str, Sequence[ExtractedValue]]) -> list[ExtractedValue]:
+def _anchors(
+    lines: _Lines, fields: Mapping[str, Sequence[ExtractedValue]]
+) -> list[ExtractedValue]:
     """One value for each record, in the order of the document.
 
     There is one more record as long as enough fields of several values have one more, each counted
@@ -62,7 +74,8 @@ def _anchors(fields: Mapping[str, Sequence[ExtractedValue]]) -> list[ExtractedVa
     whole = sum(sum(one.probability for one in values) / len(values) for values in several)
     n = 1
     while any(len(values) > n for values in several):
-        if sum(one.probability for values in several for one in values[n : n + 1]) < _SHARE * whole:
+        further = [lines.place(values[n].start) for values in several if len(values) > n]
+        if sum(_has_more(lines, values, n, further) for values in several) < _SHARE * whole:
             break
         n += 1
     able = [values[:n] for values in likely.values() if len(values) >= n]
@@ -70,17 +83,133 @@ def _anchors(fields: Mapping[str, Sequence[ExtractedValue]]) -> list[ExtractedVa
     return _in_order(best)
 
 
+def _has_more(
+    lines: _Lines, values: Sequence[ExtractedValue], n: int, further: Sequence[tuple[int, int, int]]
+) -> float:
+    """How far a field, its values likeliest first, has more than n values, or one of them again.
+
+    That is where the others' further ones stand.
+    """
+    if len(values) > n:
+        return values[n].probability
+    places = [lines.place(at) for at, _ in _mentions(values)]
+    is_again = len(places) > n and any(
+        own[0] == other[0] or (own[1:] == other[1:] and own[2] > 1 and abs(own[0] - other[0]) <= _MOST_ROWS)
+        for own in places
+        for other in further
+    )
+    return values[-1].probability * is_again
+
+
 def _in_order(values: Sequence[ExtractedValue]) -> list[ExtractedValue]:
     return sorted(values, key=lambda value: value.start)
 
 
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Where the lines of a text begin, and its cells."""
+
+    text: str
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: str) -> _Lines:
+        return cls(text, tuple(line_starts(text)))
+
+    def line(self, at: int) -> int:
+        """Number of the line that a place is in."""
+        return bisect_right(self.starts, at) - 1
+
+    def place(self, at: int) -> tuple[int, int, int]:
+        """Number of its line, and of its cell in that, and how many cells that has."""
+        number = self.line(at)
+        start = self.starts[number]
+        end = self.text.find("\n", at)
+        n = self.text.count("\t", start, len(self.text) if end < 0 else end)
+        return number, self.text.count("\t", start, at), n + 1
+
+
+def _mentions(values: Sequence[ExtractedValue]) -> list[tuple[int, int]]:
+    """Where values are mentioned, in the order of the document, each with its number."""
+    return sorted(
+        (at, number)
+        for number, value in enumerate(values)
+        for at in (value.start, *(start for start, _ in value.places))
+    )
+
+
 def _matches(
-    page: Page, anchors: Sequence[ExtractedValue], result: FieldResult
+    page: Page, lines: _Lines, anchors: Sequence[ExtractedValue], result: FieldResult
 ) -> list[ExtractedValue | None]:
     """The value of a field that belongs to each anchor, None where all are too far away."""
     if len(result.values) == len(anchors):
         return list(_in_order(result.values))
-    return [_nearest(page, anchor, result.values) for anchor in anchors]
+    found = [_nearest(page, anchor, result.values) for anchor in anchors]
+    if len(result.values) > 1:
+        for number, value in _listed(lines, anchors, _mentions(result.values)):
+            found[number] = result.values[value]
+    return found
+
+
+def _listed(
+    lines: _Lines, anchors: Sequence[ExtractedValue], mentions: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """Anchors whose line has several, with numbers of values: as many in the line, or in their columns.
+
+    Where each column of a table is a record, the cells of a field stand in another line than those
+    of the anchors.
+    """
+    by_line: dict[int, list[int]] = {}
+    for at, value in mentions:
+        by_line.setdefault(lines.line(at), []).append(value)
+    cells = {lines.place(at): value for at, value in mentions}
+    for line, group in groupby(range(len(anchors)), key=lambda n: lines.line(anchors[n].start)):
+        numbers = list(group)
+        if len(numbers) < _LEAST_LISTED:
+            continue
+        if len(by_line.get(line, ())) == len(numbers):
+            yield from zip(numbers, by_line[line], strict=True)
+            continue
+        for number in numbers:
+            _, *own = lines.place(anchors[number].start)
+            near = [n for n in by_line if abs(n - line) <= _MOST_ROWS and (n, *own) in cells]
+            if own[1] > 1 and near:
+                yield number, cells[(min(near, key=lambda n: abs(n - line)), *own)]
+
+
+def _match_by_others(
+    lines: _Lines,
+    anchors: Sequence[ExtractedValue],
+    matches: Mapping[str, list[ExtractedValue | None]],
+    name: str,
+    values: Sequence[ExtractedValue],
+) -> None:
+    """Values beside another value of the record, as what a holder has stands in the holder's line.
+
+    Where one of them is in the line of the anchor itself, that stays.
+    """
+    if len(values) in {1, len(anchors)}:
+        return
+    of_lines: dict[int, set[int]] = {}
+    for at, number in _mentions(values):
+        of_lines.setdefault(lines.line(at), set()).add(number)
+    others = [own for field, own in matches.items() if field != name and _differ(own)]
+    for number, anchor in enumerate(anchors):
+        if lines.line(anchor.start) in of_lines:
+            continue
+        beside = [own[number] for own in others]
+        near = {
+            one
+            for at, _ in _mentions([own for own in beside if own is not None])
+            for one in of_lines.get(lines.line(at), ())
+        }
+        if len(near) == 1:
+            matches[name][number] = values[near.pop()]
+
+
+def _differ(own: Sequence[ExtractedValue | None]) -> bool:
+    """Whether records have different values of a field."""
+    return len({value.start for value in own if value is not None}) > 1
 
 
 def _nearest(
