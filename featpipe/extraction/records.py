@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING
+from itertools import groupby, product
+from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.extraction.values.text import line_starts
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 #: Two values of one record are nearer to each other than so many characters.
 _FARTHEST = 400
-#: Values of one line that are matched by their order, at least, and rows between such of one column.
+#: Anchors of one line that are matched by their order, at least; rows between cells of one record
+#: in a table that has a column for each.
 _LEAST_LISTED, _MOST_ROWS = 2, 12
 #: Share of the fields of several values that must have one more for one more record. Chosen on the
 #: halves for development of announcements, event sentences and freezes.
@@ -38,8 +39,10 @@ def make_records(
     """One record per value of a field of many, with the matching value of each other field.
 
     How many there are, see :func:`_anchors`. Fields with as many values match in the order of the
-    document: contracts, lots and amounts are listed alike. Of other fields the nearest value
-    matches: the same table row is nearer than the same sentence, and that nearer than the rest. A
+    document: contracts, lots and amounts are listed alike, and so do the values of one line, as
+    often as they are named there. Where each column of a table is a record, its cells match; what
+    stands in one line with another value of the record, as what a holder has, matches that. Of
+    other fields the nearest value matches: the same table row is nearer than the same sentence, and that nearer than the rest. A
     value may be in several records, such as a category above many rows; one that is nearest to none
     is in no record.
     """
@@ -57,9 +60,7 @@ def make_records(
     )
 
 
-def _anchors(
-    lines: _Lines, fields: Mapping[str, Sequence[ExtractedValue]]
-) -> list[ExtractedValue]:
+def _anchors(lines: _Lines, fields: Mapping[str, Sequence[ExtractedValue]]) -> list[ExtractedValue]:
     """One value for each record, in the order of the document.
 
     There is one more record as long as enough fields of several values have one more, each counted
@@ -84,7 +85,7 @@ def _anchors(
 
 
 def _has_more(
-    lines: _Lines, values: Sequence[ExtractedValue], n: int, further: Sequence[tuple[int, int, int]]
+    lines: _Lines, values: Sequence[ExtractedValue], n: int, further: Sequence[_Place]
 ) -> float:
     """How far a field, its values likeliest first, has more than n values, or one of them again.
 
@@ -94,15 +95,27 @@ def _has_more(
         return values[n].probability
     places = [lines.place(at) for at, _ in _mentions(values)]
     is_again = len(places) > n and any(
-        own[0] == other[0] or (own[1:] == other[1:] and own[2] > 1 and abs(own[0] - other[0]) <= _MOST_ROWS)
-        for own in places
-        for other in further
+        own.line == other.line or own.is_in_column_of(other)
+        for own, other in product(places, further)
     )
     return values[-1].probability * is_again
 
 
 def _in_order(values: Sequence[ExtractedValue]) -> list[ExtractedValue]:
     return sorted(values, key=lambda value: value.start)
+
+
+class _Place(NamedTuple):
+    """The number of a line, that of a cell in it, and how many cells it has."""
+
+    line: int
+    cell: int
+    n_cells: int
+
+    def is_in_column_of(self, other: _Place) -> bool:
+        """Whether two cells stand one below the other in a table."""
+        is_same = self[1:] == other[1:] and self.n_cells > 1
+        return is_same and abs(self.line - other.line) <= _MOST_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +133,13 @@ class _Lines:
         """Number of the line that a place is in."""
         return bisect_right(self.starts, at) - 1
 
-    def place(self, at: int) -> tuple[int, int, int]:
-        """Number of its line, and of its cell in that, and how many cells that has."""
+    def place(self, at: int) -> _Place:
+        """The cell of a line that a character stands in."""
         number = self.line(at)
         start = self.starts[number]
         end = self.text.find("\n", at)
         n = self.text.count("\t", start, len(self.text) if end < 0 else end)
-        return number, self.text.count("\t", start, at), n + 1
+        return _Place(number, self.text.count("\t", start, at), n + 1)
 
 
 def _mentions(values: Sequence[ExtractedValue]) -> list[tuple[int, int]]:
@@ -154,7 +167,7 @@ def _matches(
 def _listed(
     lines: _Lines, anchors: Sequence[ExtractedValue], mentions: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """Anchors whose line has several, with numbers of values: as many in the line, or in their columns.
+    """Numbers of anchors of a line that has several, and of their values: as many, or in columns.
 
     Where each column of a table is a record, the cells of a field stand in another line than those
     of the anchors.
@@ -162,7 +175,7 @@ def _listed(
     by_line: dict[int, list[int]] = {}
     for at, value in mentions:
         by_line.setdefault(lines.line(at), []).append(value)
-    cells = {lines.place(at): value for at, value in mentions}
+    places = [(lines.place(at), value) for at, value in mentions]
     for line, group in groupby(range(len(anchors)), key=lambda n: lines.line(anchors[n].start)):
         numbers = list(group)
         if len(numbers) < _LEAST_LISTED:
@@ -171,10 +184,10 @@ def _listed(
             yield from zip(numbers, by_line[line], strict=True)
             continue
         for number in numbers:
-            _, *own = lines.place(anchors[number].start)
-            near = [n for n in by_line if abs(n - line) <= _MOST_ROWS and (n, *own) in cells]
-            if own[1] > 1 and near:
-                yield number, cells[(min(near, key=lambda n: abs(n - line)), *own)]
+            own = lines.place(anchors[number].start)
+            near = [one for one in places if one[0].is_in_column_of(own)]
+            if near:
+                yield number, min(near, key=lambda one: abs(one[0].line - line))[1]
 
 
 def _match_by_others(

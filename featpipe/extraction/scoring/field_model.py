@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.mentions import MentionModel
     from featpipe.extraction.scoring.rejected import RejectedValues
-    from featpipe.extraction.scoring.tokens import Tokens
     from featpipe.extraction.values.values import FieldType
 
     Bools = NDArray[np.bool_]
@@ -85,6 +84,10 @@ _FIRST_OF_SEVERAL = 0.7
 #: Least probability of the likeliest value that stands whole behind the field's name and a colon.
 #: Samples of companies make banks and persons less likely, and the label says what they are.
 _LEAST_LABELLED = 0.05
+
+
+#: How far the words before two values are alike that are told by the same sentence.
+_LEFT_LIKE = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +114,7 @@ class Scored:
     is_sum: Bools
     """(n_groups,) whether it stands in a row of sums: none of those are beside other values."""
     label: Ints
-    """(n_groups,) a number of the label it stands behind, and of the party in whose block."""
+    """(n_groups,) a number of the label it stands behind; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -300,10 +303,10 @@ class FieldModel:
         if self.is_untaught:
             named, labelled = scored.measured[:n, [_BEHIND_ALIAS, _FROM_LABEL]].T
             is_apart &= (named > 0)[:, None]
-            # The same label again: each record of a list has one.
+            # The same label, or the same words, again: each record of a list has them.
             able = (named >= named[first]) & (labelled > 0) & ~scored.is_headed[:n]
             label = scored.label[:n]
-            again = (label == label[:, None]) & ((label != 0) | (ranked.places[:, :, 1] >= 0.5))
+            again = (label == label[:, None]) & ((label != 0) | (ranked.left_like >= _LEFT_LIKE))
             again &= able & able[:, None]
             ranked = ranked.listed(again)
         return choose_further(
@@ -331,12 +334,6 @@ def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[S
         _score(model, features, own, rows, words)
         for model, own, words in zip(models, found, by_words, strict=True)
     ]
-
-
-def _labels_at(tokens: Tokens, places: Ints) -> Ints:
-    """Numbers (n,) of the labels that tokens stand behind, each of one party; 0 for none."""
-    label = tokens.label[places]
-    return label
 
 
 def _plausible(model: FieldModel, features: PageFeatures, found: Candidates) -> Candidates:
@@ -421,5 +418,5 @@ def _score(
         places.is_headed[order],
         places.fills_cell[order],
         features.is_sum[found.first[best]],
-        _labels_at(features.tokens, found.first[best]),
+        features.tokens.label[found.first[best]],
     )  # fmt: skip

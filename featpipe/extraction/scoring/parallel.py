@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 #: one label, or have the shape of the field's type; how far one is longer, up to 1 for e times as
 #: long. All in [0, 1].
 PARALLEL = ("listed", "left like", "right like", "same kind", "length unlike")
-_LISTED, _KIND, _LENGTH = map(PARALLEL.index, ("listed", "same kind", "length unlike"))
+_LISTED, _LEFT, _KIND, _LENGTH = map(
+    PARALLEL.index, ("listed", "left like", "same kind", "length unlike")
+)
 #: Terms of the log odds that a value is one beside others, and their weights: its own log odds,
 #: those of the likeliest, and PARALLEL: the most over the others, but for the length, which is
 #: compared with the likeliest's; how far it is behind the best mention, alone and by how few
@@ -232,6 +234,11 @@ class RankedValues:
     few: float
     """These two of the field's :class:`~featpipe.extraction.scoring.calibration.Evidence`."""
     several: float
+
+    @property
+    def left_like(self) -> Floats:
+        """(n, n) the share of equal words before two of them."""
+        return np.asarray(self.places[:, :, _LEFT])
 
     def listed(self, joined: Bools) -> RankedValues:
         """The same, of which some (n, n) are in one list, too."""

@@ -188,7 +188,19 @@ _SENTENCE_ENDS, _CLAUSE_ENDS = "。;\n", ",。;\n"
 _SELF = frozenset(["公司", "本公司", "上市公司", "发行人"])
 #: Groups that are names.
 _NAMES = frozenset(
-    ["name", "pledgee", "client", "other", "surety", "debtor", "winner", "buyer", "target", "court", "holder"]
+    [
+        "name",
+        "pledgee",
+        "client",
+        "other",
+        "surety",
+        "debtor",
+        "winner",
+        "buyer",
+        "target",
+        "court",
+        "holder",
+    ]
 )
 #: Of them, those that may be the first of a list.
 _LISTED = frozenset(["surety", "winner", "other", "court", "pledgee"])
