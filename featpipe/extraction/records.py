@@ -42,9 +42,9 @@ def make_records(
     document: contracts, lots and amounts are listed alike, and so do the values of one line, as
     often as they are named there. Where each column of a table is a record, its cells match; what
     stands in one line with another value of the record, as what a holder has, matches that. Of
-    other fields the nearest value matches: the same table row is nearer than the same sentence, and that nearer than the rest. A
-    value may be in several records, such as a category above many rows; one that is nearest to none
-    is in no record.
+    other fields the nearest value matches: the same table row is nearer than the same sentence, and
+    that nearer than the rest. A value may be in several records, such as a category above many
+    rows; one that is nearest to none is in no record.
     """
     present = [name for name in names if name in fields and fields[name].values]
     if not present:
@@ -73,10 +73,11 @@ def _anchors(lines: _Lines, fields: Mapping[str, Sequence[ExtractedValue]]) -> l
     }
     several = [values for values in likely.values() if len(values) > 1]
     whole = sum(sum(one.probability for one in values) / len(values) for values in several)
+    both = [(values, [lines.place(at) for at, _ in _mentions(values)]) for values in several]
     n = 1
     while any(len(values) > n for values in several):
         further = [lines.place(values[n].start) for values in several if len(values) > n]
-        if sum(_has_more(lines, values, n, further) for values in several) < _SHARE * whole:
+        if sum(_has_more(*one, n, further) for one in both) < _SHARE * whole:
             break
         n += 1
     able = [values[:n] for values in likely.values() if len(values) >= n]
@@ -85,15 +86,14 @@ def _anchors(lines: _Lines, fields: Mapping[str, Sequence[ExtractedValue]]) -> l
 
 
 def _has_more(
-    lines: _Lines, values: Sequence[ExtractedValue], n: int, further: Sequence[_Place]
+    values: Sequence[ExtractedValue], places: Sequence[_Place], n: int, further: Sequence[_Place]
 ) -> float:
     """How far a field, its values likeliest first, has more than n values, or one of them again.
 
-    That is where the others' further ones stand.
+    That is where the others' further ones stand; ``places`` are those of its mentions.
     """
     if len(values) > n:
         return values[n].probability
-    places = [lines.place(at) for at, _ in _mentions(values)]
     is_again = len(places) > n and any(
         own.line == other.line or own.is_in_column_of(other)
         for own, other in product(places, further)

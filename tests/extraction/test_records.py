@@ -69,3 +69,72 @@ def test_of_a_field_of_several_alone_each_likely_value_makes_a_record() -> None:
     records = make_records(page_of_text(TABLE), fields, list(fields))
     assert [record["项目"].text for record in records] == ["北岸工程", "南岸工程"]
     assert [record["中标人"].text for record in records] == ["甲公司", "甲公司"]
+
+
+def records_in(text: str, fields: dict[str, list[tuple[str, int]]]) -> list[dict[str, str]]:
+    """Of values, each with how often it stands in a text: all of its places are known."""
+    found = {}
+    for name, values in fields.items():
+        own = []
+        for one, n in values:
+            starts = [at for at in range(len(text)) if text.startswith(one, at)][:n]
+            assert len(starts) == n
+            places = tuple((at, at + len(one)) for at in starts)
+            own.append(ExtractedValue(one, one, "", "", *places[0], None, 0.9, places=places[1:]))
+        found[name] = FieldResult(tuple(own))
+    records = make_records(page_of_text(text), found, list(found))
+    return [{name: one.text for name, one in record.items()} for record in records]
+
+
+def test_values_listed_in_one_line_match_by_their_order_as_often_as_they_are_named() -> None:
+    text = "其所持1万股、2万股和3万股分别被甲法院、乙法院和甲法院冻结。\n特此公告。"
+    found = records_in(
+        text,
+        {
+            "股数": [("1万股", 1), ("2万股", 1), ("3万股", 1)],
+            "法院": [("甲法院", 2), ("乙法院", 1)],
+        },
+    )
+    assert [record["法院"] for record in found] == ["甲法院", "乙法院", "甲法院"]
+
+
+def test_cells_of_one_column_are_a_record_where_labels_stand_at_the_left() -> None:
+    text = "冻结机关\t甲法院\t乙法院\t乙法院\n备注\t无\t无\t无\n冻结股数\t1万股\t2万股\t3万股\n"
+    found = records_in(
+        text,
+        {
+            "股数": [("1万股", 1), ("2万股", 1), ("3万股", 1)],
+            "法院": [("甲法院", 1), ("乙法院", 2)],
+        },
+    )
+    assert [record["法院"] for record in found] == ["甲法院", "乙法院", "乙法院"]
+
+
+def test_what_a_holder_has_belongs_to_its_records_wherever_they_stand() -> None:
+    text = (
+        "甲公司\t90万股\n乙公司\t80万股\n\n"
+        "甲公司\t1万股\t5月1日\n乙公司\t2万股\t5月2日\n乙公司\t3万股\t5月3日\n"
+    )
+    fields = {
+        "股数": [("1万股", 1), ("2万股", 1), ("3万股", 1)],
+        "日期": [("5月1日", 1), ("5月2日", 1), ("5月3日", 1)],
+        "股东": [("甲公司", 2), ("乙公司", 3)],
+        "持股": [("90万股", 1), ("80万股", 1)],
+    }
+    assert [record["持股"] for record in records_in(text, fields)] == ["90万股", "80万股", "80万股"]
+
+
+def test_a_row_that_repeats_values_of_other_rows_is_a_record() -> None:
+    rows = [
+        ("1万股", "甲公司", "5月1日", "甲银行"),
+        ("2万股", "甲公司", "5月2日", "乙银行"),
+        ("3万股", "甲公司", "5月2日", "乙银行"),
+        ("4万股", "乙公司", "5月1日", "甲银行"),
+    ]
+    text = "".join("\t".join(row) + "\n" for row in rows)
+    columns = list(zip(*rows, strict=True))
+    fields = {
+        name: [(one, column.count(one)) for one in dict.fromkeys(column)]
+        for name, column in zip(("股数", "股东", "日期", "质权人"), columns, strict=True)
+    }
+    assert [tuple(record.values()) for record in records_in(text, fields)] == rows

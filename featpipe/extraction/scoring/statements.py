@@ -317,7 +317,7 @@ def _is_past(folded: str, match: re.Match[str]) -> bool:
 
 
 def _is_of_sum(folded: str, start: int) -> bool:
-    """Whether the sentence before a share has 累计, as 累计质押 has, or what holders have together."""
+    """Whether the sentence before a share is of 累计质押, or of what holders have together."""
     return _of_sum.search(folded, _behind_last(_SENTENCE_ENDS, folded, start), start) is not None
 
 

@@ -107,9 +107,9 @@ def text_tables(
     yield from forms
     known = {cell[2] for _, _, cells in (*parted, *forms) for cell in cells}
     rows: list[Row] = []
-    for row in rows_of_cells(text):
-        is_known = row[0][0] in known or touches(row, others)
-        row = row if is_known else filled(text, rows, row)
+    for found in rows_of_cells(text):
+        is_known = found[0][0] in known or touches(found, others)
+        row = found if is_known else filled(text, rows, found)
         if rows and (len(row) != len(rows[0]) or is_known):
             yield from _table_of(text, rows)
             rows = []
