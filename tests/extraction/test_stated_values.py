@@ -352,3 +352,29 @@ def test_a_party_has_letters() -> None:
     assert found
     assert all(any(map(str.isalpha, text)) for text in found)
     assert "64,000.00" in texts_of(fit_field(samples, "text", ("Remark",)), features)
+
+
+def test_a_label_again_has_another_value(cache: Path) -> None:
+    text = "关于股份质押的公告\n" + "".join(
+        f"股东名称：{name}\n质押股数：{shares}\n质权人名称：{bank}\n"
+        for name, shares, bank in (
+            ("李明", "300,000股", "东岭证券（上海）资产管理有限公司"),
+            ("王芳", "450,000股", "青州银行股份有限公司"),
+        )
+    )
+    found = values_by_name(cache, text, ("股东名称", "质押股数", "质权人"))
+    assert {name: sorted(values) for name, values in found.items()} == {
+        "股东名称": ["李明", "王芳"],
+        "质押股数": ["300,000股", "450,000股"],
+        "质权人": ["东岭证券（上海）资产管理有限公司", "青州银行股份有限公司"],
+    }
+
+
+def test_what_asks_for_yes_or_no_names_nobody(cache: Path) -> None:
+    text = "登记表\n股东是否为控股股东：是\n被担保人是否为关联方：否\n"
+    assert values_by_name(cache, text, ("股东", "被担保人")) == {"股东": [], "被担保人": []}
+
+
+def test_a_long_label_has_a_name(cache: Path) -> None:
+    text = "公告\n2、本次冻结股份数量及占比：260.11 万股，占其所持公司股份的 14.40%；\n"
+    assert values_by_name(cache, text, ("冻结股数",)) == {"冻结股数": ["260.11 万股"]}

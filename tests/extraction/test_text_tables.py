@@ -203,3 +203,59 @@ def test_strokes_alone_are_no_table(text: str) -> None:
 def test_a_row_of_sums_between_strokes_is_one() -> None:
     text = "| 合计 |  | 39,300.00 |\n| 电缆 | 5 | 1.00 |"
     assert [text[start:end] for start, end in rows_of_sums(text)] == ["合计 |  | 39,300.00"]
+
+
+def labels_of(text: str) -> list[tuple[str, str]]:
+    return [(text[h.start : h.end], h.label) for h in table_headers(text, ())]
+
+
+def test_a_row_of_fewer_cells_has_those_above_merged_with_its_first() -> None:
+    text = (
+        "股东名称\t冻结股数\t比例\t冻结日期\n"
+        "李明\t1,000股\t5.1%\t2023-05-06\n"
+        "2,000股\t6.2%\t2023-05-08\n"
+        "合计\t3,000股\t11.3%\n"
+    )
+    assert labels_of(text)[4:] == [
+        ("2,000股", "冻结股数"), ("6.2%", "比例"), ("2023-05-08", "冻结日期"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ["2,000股\t2023-05-08", "5.1%\t1,000股\t2023-05-06", "备注\t无"])
+def test_a_row_of_fewer_cells_of_other_kinds_ends_the_table(row: str) -> None:
+    text = f"股东名称\t冻结股数\t比例\t冻结日期\n李明\t1,000股\t5.1%\t2023-05-06\n{row}\n"
+    assert len(labels_of(text)) == 4
+
+
+def test_labels_at_the_left_say_what_each_column_has() -> None:
+    text = "股东名称\t李明\t王芳\n冻结股数\t1,000股\t2,000股\n冻结机关\t青州市中级人民法院\t青州市公安局\n"
+    rows = [line.split("\t") for line in text.splitlines()]
+    assert labels_of(text) == [(cell, row[0]) for row in rows for cell in row[1:]]
+
+
+def test_years_above_labels_are_headers() -> None:
+    text = "项目\t2023年\t2022年\n营业收入\t1,000\t900\n净利润\t100\t90\n"
+    assert [label for _, label in labels_of(text)] == ["项目", "2023年", "2022年"] * 2
+
+
+def test_single_blanks_part_cells_below_known_labels() -> None:
+    text = (
+        "股东名称 持股总数 持股比例 质权人\n"
+        "李明 52,170.96 万股 25.75% 青州银行股份有限公司\n"
+        "1,200 万股 0.59% 东岭证券有限公司\n"
+        "王芳 300 股 0.01% 青州银行股份有限公司\n"
+        "以上为全部质押。\n"
+    )
+    heads = ["股东名称", "持股总数", "持股比例", "质权人"]
+    assert labels_of(text) == [
+        *zip(("李明", "52,170.96 万股", "25.75%", "青州银行股份有限公司"), heads, strict=True),
+        *zip(("1,200 万股", "0.59%", "东岭证券有限公司"), heads[1:], strict=True),
+        *zip(("王芳", "300 股", "0.01%", "青州银行股份有限公司"), heads, strict=True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["股东 持有 公司 股份\n李明 持有 公司 股份\n", "Year Rent Term Date\n1 200 3 May\n"]
+)
+def test_words_between_blanks_alone_are_no_table(text: str) -> None:
+    assert labels_of(text) == []

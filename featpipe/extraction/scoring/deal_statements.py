@@ -30,7 +30,7 @@ DEALS = (
     Statement(
         "价",
         re.compile(
-            rf"(?:转让|交易|收购|成交)总?(?:价款|对价|价格|作价|价){_IS}(?P<amount>{_MONEY})"
+            rf"(?<!最[高低])(?:转让|交易|收购|成交)总?(?:价款|对价|价格|作价|价){_IS}(?P<amount>{_MONEY})(?!/)"
             rf"|(?<!{HAN})总?代价{_IS}(?P<paid>{_MONEY})"
         ),
         {"amount": "交易对价", "paid": "交易对价"},
