@@ -228,7 +228,9 @@ def test_a_row_of_fewer_cells_of_other_kinds_ends_the_table(row: str) -> None:
 
 
 def test_labels_at_the_left_say_what_each_column_has() -> None:
-    text = "股东名称\t李明\t王芳\n冻结股数\t1,000股\t2,000股\n冻结机关\t青州市中级人民法院\t青州市公安局\n"
+    text = (
+        "股东名称\t李明\t王芳\n冻结股数\t1千股\t2千股\n冻结机关\t青州市中级人民法院\t青州市公安局\n"
+    )
     rows = [line.split("\t") for line in text.splitlines()]
     assert labels_of(text) == [(cell, row[0]) for row in rows for cell in row[1:]]
 

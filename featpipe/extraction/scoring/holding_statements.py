@@ -107,9 +107,7 @@ HOLDINGS = (
     ),
     Statement(
         "质权人",
-        re.compile(
-            rf"质权人(?:名称)?(?:分别)?(?:为|是){GAP}(?P<pledgee>{NAME})(?:[、和及与]{NAME}){{0,9}}"
-        ),
+        re.compile(rf"质权人(?:名称)?(?:分别)?(?:为|是){GAP}(?P<pledgee>{NAME})[^,。;\n]{{0,200}}"),
         {"pledgee": "质权人"},
     ),
     Statement(
