@@ -22,12 +22,17 @@ from featpipe.extraction.scoring.statement_words import (
 )
 
 #: Of shares, which they are.
-_KINDS = r"(?:无限售|有限售|限售|流通|条件|的|普通|A股|a股|首发后|高管锁定|非公开|社会公众|公众)*"
+_KINDS = r"(?:无限售|有限售|限售|流通|条件|的|普通|a股|首发后|高管锁定|非公开|社会公众|公众)*"
 _OF_SHARES = (
     rf"(?:{OF_COMPANY})?{_KINDS}(?:股份|股票|股)?(?:总数|数量)?(?:分别|总计|共计|合计|共|为|有)*"
 )
 _COURT = (
     rf"{HAN}{{2,24}}?(?:人民法院|(?:人民)?检察院|公安(?:厅|局(?:{HAN}{{1,10}}分局)?)|监察委员会)"
+)
+#: All shares of the company.
+_STOCK = (
+    rf"{OF_COMPANY}(?:当前|目前|现有)?(?:总股本|股份总数|股本总额|总股份)(?:总数)?(?:{SHARES})?的?"
+    rf"(?:比例)?为?{GAP}"
 )
 _IS = rf"(?:分别)?(?:为|是|:)?{GAP}"
 _HOLDERS = r"(?:控股股东|股东|实际控制人|控制人|一致行动人|董事长?|监事|总?经理)"
@@ -62,19 +67,14 @@ HOLDINGS = (
     Statement(
         "持有",
         re.compile(
-            rf"(?<!合计)(?<!合并)(?<!共同)持有{OF_COMPANY}(?:无限售|有限售|限售|流通|条件|的|普通|A股|a股)*(?:股份|股票)?(?:总数|数量)?"
-            rf"(?:为|共计|合计|共)?{GAP}(?P<shares>{SHARES})"
-            rf"(?:,|\()?(?:占{OF_COMPANY}(?:当前|目前|现有)?(?:总股本|股份总数|股本总额|总股份)(?:总数)?(?:{SHARES})?的?"
-            rf"(?:比例)?(?:为)?{GAP}(?P<part>{PERCENT}))?"
+            rf"(?<!合计)(?<!合并)(?<!共同)持有{OF_COMPANY}{_KINDS}(?:股份|股票)?(?:总数|数量)?"
+            rf"(?:为|共计|合计|共)?{GAP}(?P<shares>{SHARES})[,(]?(?:占{_STOCK}(?P<part>{PERCENT}))?"
         ),
         {"shares": "持股数量", "part": "持股比例"},
     ),
     Statement(
         "占",
-        re.compile(
-            rf"占{OF_COMPANY}(?:当前|目前|现有)?(?:总股本|股份总数|股本总额|总股份)(?:总数)?的?(?:比例)?"
-            rf"(?:为)?{GAP}(?P<part>{PERCENT})"
-        ),
+        re.compile(rf"占{_STOCK}(?P<part>{PERCENT})"),
         {"part": "占总股本比例"},
     ),
     Statement(
@@ -156,13 +156,8 @@ HOLDINGS = (
             rf"|冻结(?:终止|到期|截止|结束|届满)(?:日期|日|时间){_IS}(?P<last>{DAY})"
         ),
         {
-            "day": "冻结起始日",
-            "since": "冻结起始日",
-            "on": "冻结起始日",
-            "first": "冻结起始日",
-            "begin": "冻结起始日",
-            "end": "冻结到期日",
-            "last": "冻结到期日",
+            **dict.fromkeys(("day", "since", "on", "first", "begin"), "冻结起始日"),
+            **dict.fromkeys(("end", "last"), "冻结到期日"),
         },
     ),
     Statement(
@@ -176,7 +171,7 @@ HOLDINGS = (
     Statement(
         "股东",
         re.compile(
-            rf"{_HOLDERS}(?:(?:的|、|及其|兼){{1,3}}{_HOLDERS}){{0,3}}(?P<name>{ORGANISATION}|{PERSON}){REMARK}"
+            rf"{_HOLDERS}(?:(?:的|、|及其|兼){{1,3}}{_HOLDERS}){{0,3}}(?P<name>{NAME}){REMARK}"
             rf"(?:的)?(?:通知|函告|告知|书面|来函|出具|处|关于|发来|所持|持有|将其?|拟|计划|减持|增持|因)"
         ),
         {"name": "股东名称"},

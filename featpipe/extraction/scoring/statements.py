@@ -187,21 +187,10 @@ _SENTENCE_ENDS, _CLAUSE_ENDS = "。;\n", ",。;\n"
 #: What who makes an announcement calls itself.
 _SELF = frozenset(["公司", "本公司", "上市公司", "发行人"])
 #: Groups that are names.
-_NAMES = frozenset(
-    [
-        "name",
-        "pledgee",
-        "client",
-        "other",
-        "surety",
-        "debtor",
-        "winner",
-        "buyer",
-        "target",
-        "court",
-        "holder",
-    ]
-)
+_NAMES = frozenset((
+    "name", "pledgee", "client", "other", "surety", "debtor", "winner", "buyer", "target", "court",
+    "holder",
+))  # fmt: skip
 #: Of them, those that may be the first of a list.
 _LISTED = frozenset(["surety", "winner", "other", "court", "pledgee"])
 _further = re.compile(rf"(?:{GAP}\([^()\n]{{1,60}}\))?{GAP}[、和及与]{GAP}(?P<name>{NAME})")

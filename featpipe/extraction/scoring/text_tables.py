@@ -66,7 +66,8 @@ _border = re.compile(
 _parting = re.compile(rf"[\t{STROKES}]")
 _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
-_KINDS = {
+#: What a cell may have, as far as digits tell.
+_CELLS = {
     "day": re.compile(r"(?:19|20)\d\d\s?[-/.年]\s?\d{1,2}\s?[-/.月]\s?\d{1,2}\s?日?"),
     "share": re.compile(r"\d[\d,.]*\s?[%％]"),
     "number": re.compile(r"[^\d\s]{0,3}\d[\d,.]*\s?[^\d\s]{0,3}"),
@@ -135,8 +136,8 @@ def filled(text: str, rows: Sequence[Row], row: Row) -> Row:
 
 
 def _kind_of(words: str) -> str:
-    """What a cell has, as far as digits tell: a day, a share, a number, or ""."""
-    return next((kind for kind, pattern in _KINDS.items() if pattern.fullmatch(words)), "")
+    """Which of these a cell has, or ""."""
+    return next((kind for kind, pattern in _CELLS.items() if pattern.fullmatch(words)), "")
 
 
 def rows_of_cells(text: str) -> Iterator[Row]:
