@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 #: Blanks that part what stands side by side in one line.
 WIDE = 3
-_LABEL_TOKENS = 12
+#: Tokens of a label: words, or Chinese characters, of which a label has more.
+_LABEL_TOKENS, _LABEL_CHARACTERS = 8, 12
+_FIRST_HAN = 0x4E00
 _QUALIFIER_TOKENS = 32
 #: Tokens before a colon that are searched for a gap.
 _GAP_TOKENS = 16
@@ -169,7 +171,8 @@ def _words(
             inside = low + int(opening[-1])
             qualifier = _joined(folded, start[inside + 1 : at - 1], end[inside + 1 : at - 1])
             at = inside
-    low = max(since, at - _LABEL_TOKENS)
+    is_han = at > since and points[at - 1] >= _FIRST_HAN
+    low = max(since, at - (_LABEL_CHARACTERS if is_han else _LABEL_TOKENS))
     label = _after_marks(_joined(folded, start[low:at], end[low:at]))
     return (label, qualifier) if label else (qualifier, "")
 
