@@ -378,3 +378,12 @@ def test_what_asks_for_yes_or_no_names_nobody(cache: Path) -> None:
 def test_a_long_label_has_a_name(cache: Path) -> None:
     text = "公告\n2、本次冻结股份数量及占比：260.11 万股，占其所持公司股份的 14.40%；\n"
     assert values_by_name(cache, text, ("冻结股数",)) == {"冻结股数": ["260.11 万股"]}
+
+
+def test_the_same_label_of_another_party_is_no_further_value(cache: Path) -> None:
+    text = (
+        "采购合同\n甲方：青州机械有限公司\n地址：青州市一路1号\n联系电话：0571-1111 0000\n"
+        "乙方：东岭电缆有限公司\n地址：东岭市二路2号\n联系电话：0572-2222 0000\n"
+    )
+    found = values_by_name(cache, text, ("联系电话",))
+    assert len(found["联系电话"]) == 1

@@ -23,6 +23,7 @@ from featpipe.extraction.scoring.parallel import (
     RankedValues,
     choose_further,
     further_probabilities,
+    label_shares,
 )
 from featpipe.extraction.scoring.ranking import (
     VALUE_COLUMNS,
@@ -86,10 +87,6 @@ _FIRST_OF_SEVERAL = 0.7
 _LEAST_LABELLED = 0.05
 
 
-#: How far the words before two values are alike that are told by the same sentence.
-_LEFT_LIKE = 0.5
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
     """All candidates and values of one document under one field, best value first."""
@@ -114,7 +111,9 @@ class Scored:
     is_sum: Bools
     """(n_groups,) whether it stands in a row of sums: none of those are beside other values."""
     label: Ints
-    """(n_groups,) a number of the label it stands behind; 0 for none."""
+    """(2, n_groups) numbers of the label it stands behind, and of the party in whose block."""
+    label_share: Floats
+    """(n_groups,) how far the words before it are alike where a like label begins a like line."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -305,8 +304,9 @@ class FieldModel:
             is_apart &= (named > 0)[:, None]
             # The same label, or the same words, again: each record of a list has them.
             able = (named >= named[first]) & (labelled > 0) & ~scored.is_headed[:n]
-            label = scored.label[:n]
-            again = (label == label[:, None]) & ((label != 0) | (ranked.left_like >= _LEFT_LIKE))
+            label, party = scored.label[:, :n]
+            again = (label == label[:, None]) & (ranked.left_like >= scored.label_share[:n])
+            again &= (party == party[:, None]) | (party == 0) | (party == 0)[:, None]
             again &= able & able[:, None]
             ranked = ranked.listed(again)
         return choose_further(
@@ -396,7 +396,7 @@ def _score(
         headed = np.empty(0, bool)
         return Scored(
             found, none, (), none, columns, hashed.matrix(), measured, nowhere, none, headed,
-            headed, headed, found.first,
+            headed, headed, np.empty((2, 0), np.int64), none,
         )  # fmt: skip
     logits = model.mentions.logits(hashed, measured)
     groups = group_values(features, found, logits, model.kind)
@@ -418,5 +418,6 @@ def _score(
         places.is_headed[order],
         places.fills_cell[order],
         features.is_sum[found.first[best]],
-        features.tokens.label[found.first[best]],
+        np.stack((features.tokens.label, features.tokens.party)).take(found.first[best], axis=1),
+        label_shares(features.tokens, found.first[best]),
     )  # fmt: skip

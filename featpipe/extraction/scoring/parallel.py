@@ -70,6 +70,8 @@ MOST_EXPECTED = 1.5
 _HALF_EXPECTED = 0.5
 #: Tokens before two values, and behind them, that are compared.
 _WINDOW = 6
+#: Besides the characters of a label, the mark behind it and what is before it.
+_BEFORE_LABEL = 2
 #: Most tokens between two values of one list.
 _LONGEST_GAP = 80
 
@@ -79,7 +81,7 @@ _LONGEST_GAP = 80
 _BELOW_ONE_HEADER = 0.5
 
 _EDGE = np.arange(1, _WINDOW + 1)
-_LIST_MARK = hash_of("、")
+_LIST_MARK, _COLON = hash_of("、"), hash_of(":")
 _CONNECTORS = hashes_of((*"、和及与跟或&/", "and", "or"))
 _OPENING, _CLOSING = hashes_of("(["), hashes_of(")]")
 
@@ -157,6 +159,19 @@ class ListContext:
         """Share (n, m) of the tokens in a window of places that are equal, from the nearest on."""
         same = self.code[places[:, None] + window][:, None] == self.code[others[:, None] + window]
         return np.asarray(np.logical_and.accumulate(same, axis=2).sum(axis=2) / _WINDOW)
+
+
+def label_shares(tokens: Tokens, places: Ints) -> Floats:
+    """Share (n,) of the words before places that are a label and what it begins behind.
+
+    Half of them where there is none, or an English one, whose words have no known number; 0 where
+    a sentence or a header is the label.
+    """
+    labels = [tokens.label_text.get(code, "") for code in tokens.label[places].tolist()]
+    sizes = [_WINDOW // 2 if text.isascii() else len(text) + _BEFORE_LABEL for text in labels]
+    is_behind = tokens.code[np.maximum(places - 1, 0)] == _COLON
+    shares = np.minimum(np.array(sizes, np.float64) / _WINDOW, 1.0)
+    return np.where(is_behind | (tokens.label[places] == 0), shares, 0.0)
 
 
 def _behind_brackets(opens: Bools, closes: Bools) -> Ints:
