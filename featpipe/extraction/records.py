@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import Template
 
+    #: Where a value is mentioned, and its number.
+    _Mention = tuple["_Place", int]
+
 #: Two values of one record are nearer to each other than so many characters.
 _FARTHEST = 400
 #: Anchors of one line that are matched by their order, at least; rows between cells of one record
@@ -50,17 +53,24 @@ def make_records(
     if not present:
         return ()
     lines = _Lines.of(page.text)
-    anchors = _anchors(lines, {name: fields[name].values for name in present})
-    matches = {name: _matches(page, lines, anchors, fields[name]) for name in present}
+    mentions = {name: lines.mentions(fields[name].values) for name in present}
+    anchors = _anchors(lines, {name: fields[name].values for name in present}, mentions)
+    matches = {
+        name: _matches(page, lines, anchors, fields[name], mentions[name]) for name in present
+    }
     for name in present:
-        _match_by_others(lines, anchors, matches, name, fields[name].values)
+        _match_by_others(lines, anchors, matches, name, (fields[name].values, mentions[name]))
     return tuple(
         {name: match for name in present if (match := matches[name][number]) is not None}
         for number in range(len(anchors))
     )
 
 
-def _anchors(lines: _Lines, fields: Mapping[str, Sequence[ExtractedValue]]) -> list[ExtractedValue]:
+def _anchors(
+    lines: _Lines,
+    fields: Mapping[str, Sequence[ExtractedValue]],
+    mentions: Mapping[str, Sequence[_Mention]],
+) -> list[ExtractedValue]:
     """One value for each record, in the order of the document.
 
     There is one more record as long as enough fields of several values have one more, each counted
@@ -73,7 +83,7 @@ def _anchors(lines: _Lines, fields: Mapping[str, Sequence[ExtractedValue]]) -> l
     }
     several = [values for values in likely.values() if len(values) > 1]
     whole = sum(sum(one.probability for one in values) / len(values) for values in several)
-    both = [(values, [lines.place(at) for at, _ in _mentions(values)]) for values in several]
+    both = [(own, mentions[name]) for name, own in likely.items() if len(own) > 1]
     n = 1
     while any(len(values) > n for values in several):
         further = [lines.place(values[n].start) for values in several if len(values) > n]
@@ -86,17 +96,20 @@ def _anchors(lines: _Lines, fields: Mapping[str, Sequence[ExtractedValue]]) -> l
 
 
 def _has_more(
-    values: Sequence[ExtractedValue], places: Sequence[_Place], n: int, further: Sequence[_Place]
+    values: Sequence[ExtractedValue],
+    mentions: Sequence[_Mention],
+    n: int,
+    further: Sequence[_Place],
 ) -> float:
     """How far a field, its values likeliest first, has more than n values, or one of them again.
 
-    That is where the others' further ones stand; ``places`` are those of its mentions.
+    That is where the others' further ones stand.
     """
     if len(values) > n:
         return values[n].probability
-    is_again = len(places) > n and any(
+    is_again = len(mentions) > n and any(
         own.line == other.line or own.is_in_column_of(other)
-        for own, other in product(places, further)
+        for (own, _), other in product(mentions, further)
     )
     return values[-1].probability * is_again
 
@@ -141,31 +154,39 @@ class _Lines:
         n = self.text.count("\t", start, len(self.text) if end < 0 else end)
         return _Place(number, self.text.count("\t", start, at), n + 1)
 
+    def mentions(self, values: Sequence[ExtractedValue]) -> list[_Mention]:
+        """Where values are mentioned, in the order of the document, each with its number."""
+        starts = sorted(
+            (at, number) for number, value in enumerate(values) for at in _starts_of(value)
+        )
+        return [(self.place(at), number) for at, number in starts]
 
-def _mentions(values: Sequence[ExtractedValue]) -> list[tuple[int, int]]:
-    """Where values are mentioned, in the order of the document, each with its number."""
-    return sorted(
-        (at, number)
-        for number, value in enumerate(values)
-        for at in (value.start, *(start for start, _ in value.places))
-    )
+
+def _starts_of(value: ExtractedValue) -> Iterator[int]:
+    """Where each of its mentions begins."""
+    yield value.start
+    yield from (start for start, _ in value.places)
 
 
 def _matches(
-    page: Page, lines: _Lines, anchors: Sequence[ExtractedValue], result: FieldResult
+    page: Page,
+    lines: _Lines,
+    anchors: Sequence[ExtractedValue],
+    result: FieldResult,
+    mentions: Sequence[_Mention],
 ) -> list[ExtractedValue | None]:
     """The value of a field that belongs to each anchor, None where all are too far away."""
     if len(result.values) == len(anchors):
         return list(_in_order(result.values))
     found = [_nearest(page, anchor, result.values) for anchor in anchors]
     if len(result.values) > 1:
-        for number, value in _listed(lines, anchors, _mentions(result.values)):
+        for number, value in _listed(lines, anchors, mentions):
             found[number] = result.values[value]
     return found
 
 
 def _listed(
-    lines: _Lines, anchors: Sequence[ExtractedValue], mentions: Sequence[tuple[int, int]]
+    lines: _Lines, anchors: Sequence[ExtractedValue], mentions: Sequence[_Mention]
 ) -> Iterator[tuple[int, int]]:
     """Numbers of anchors of a line that has several, and of their values: as many, or in columns.
 
@@ -173,9 +194,8 @@ def _listed(
     of the anchors.
     """
     by_line: dict[int, list[int]] = {}
-    for at, value in mentions:
-        by_line.setdefault(lines.line(at), []).append(value)
-    places = [(lines.place(at), value) for at, value in mentions]
+    for place, value in mentions:
+        by_line.setdefault(place.line, []).append(value)
     for line, group in groupby(range(len(anchors)), key=lambda n: lines.line(anchors[n].start)):
         numbers = list(group)
         if len(numbers) < _LEAST_LISTED:
@@ -185,7 +205,7 @@ def _listed(
             continue
         for number in numbers:
             own = lines.place(anchors[number].start)
-            near = [one for one in places if one[0].is_in_column_of(own)]
+            near = [one for one in mentions if one[0].is_in_column_of(own)]
             if near:
                 yield number, min(near, key=lambda one: abs(one[0].line - line))[1]
 
@@ -195,25 +215,27 @@ def _match_by_others(
     anchors: Sequence[ExtractedValue],
     matches: Mapping[str, list[ExtractedValue | None]],
     name: str,
-    values: Sequence[ExtractedValue],
+    field: tuple[Sequence[ExtractedValue], Sequence[_Mention]],
 ) -> None:
     """Values beside another value of the record, as what a holder has stands in the holder's line.
 
     Where one of them is in the line of the anchor itself, that stays.
     """
+    values, mentions = field
     if len(values) in {1, len(anchors)}:
         return
     of_lines: dict[int, set[int]] = {}
-    for at, number in _mentions(values):
-        of_lines.setdefault(lines.line(at), set()).add(number)
-    others = [own for field, own in matches.items() if field != name and _differ(own)]
+    for place, number in mentions:
+        of_lines.setdefault(place.line, set()).add(number)
+    others = [own for other, own in matches.items() if other != name and _differ(own)]
     for number, anchor in enumerate(anchors):
         if lines.line(anchor.start) in of_lines:
             continue
-        beside = [own[number] for own in others]
+        beside = [value for own in others if (value := own[number]) is not None]
         near = {
             one
-            for at, _ in _mentions([own for own in beside if own is not None])
+            for value in beside
+            for at in _starts_of(value)
             for one in of_lines.get(lines.line(at), ())
         }
         if len(near) == 1:

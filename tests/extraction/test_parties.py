@@ -72,9 +72,9 @@ def scored(values: dict[str, float], width: int = 8) -> Scored:
     hashed = np.zeros((len(values), 1), np.int32)
     p, nowhere = np.array([*values.values()]), np.zeros((len(values), len(values), len(PARALLEL)))
     headed = np.zeros(len(values), bool)
-    labels = np.zeros((2, len(values)), np.int64)
+    again = np.empty((0, 0), bool)
     return Scored(
-        nothing, none, groups, p, columns, hashed, columns, nowhere, p, *[headed] * 3, labels, p
+        nothing, none, groups, p, columns, hashed, columns, nowhere, p, *[headed] * 3, again
     )
 
 

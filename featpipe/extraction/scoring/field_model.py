@@ -23,7 +23,7 @@ from featpipe.extraction.scoring.parallel import (
     RankedValues,
     choose_further,
     further_probabilities,
-    label_shares,
+    labelled_again,
 )
 from featpipe.extraction.scoring.ranking import (
     VALUE_COLUMNS,
@@ -110,10 +110,8 @@ class Scored:
     """(n_groups,) whether it is all of such a cell."""
     is_sum: Bools
     """(n_groups,) whether it stands in a row of sums: none of those are beside other values."""
-    label: Ints
-    """(2, n_groups) numbers of the label it stands behind, and of the party in whose block."""
-    label_share: Floats
-    """(n_groups,) how far the words before it are alike where a like label begins a like line."""
+    again: Bools
+    """(n, n) of the n likeliest values, where names alone tell: see ``labelled_again``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -304,10 +302,7 @@ class FieldModel:
             is_apart &= (named > 0)[:, None]
             # The same label, or the same words, again: each record of a list has them.
             able = (named >= named[first]) & (labelled > 0) & ~scored.is_headed[:n]
-            label, party = scored.label[:, :n]
-            again = (label == label[:, None]) & (ranked.left_like >= scored.label_share[:n])
-            again &= (party == party[:, None]) | (party == 0) | (party == 0)[:, None]
-            again &= able & able[:, None]
+            again = scored.again & able & able[:, None]
             ranked = ranked.listed(again)
         return choose_further(
             first,
@@ -396,7 +391,7 @@ def _score(
         headed = np.empty(0, bool)
         return Scored(
             found, none, (), none, columns, hashed.matrix(), measured, nowhere, none, headed,
-            headed, headed, np.empty((2, 0), np.int64), none,
+            headed, headed, headed.reshape(0, 0),
         )  # fmt: skip
     logits = model.mentions.logits(hashed, measured)
     groups = group_values(features, found, logits, model.kind)
@@ -412,12 +407,14 @@ def _score(
     best, ranked = best[order], tuple(groups[number] for number in order)
     p, values, measured = p[order], values[order], measured[best]
     has_further = model.may_be_many and model.first_of(p, confidences, measured, MOST_EXPECTED)
+    parallel = parallel_columns(features, found, ranked, p if has_further else np.empty(0))
+    first = found.first[best]
     return Scored(
-        found, logits, ranked, p, values, hashed.at(best).matrix(), measured,
-        parallel_columns(features, found, ranked, p if has_further else np.empty(0)), confidences,
+        found, logits, ranked, p, values, hashed.at(best).matrix(), measured, parallel, confidences,
         places.is_headed[order],
         places.fills_cell[order],
-        features.is_sum[found.first[best]],
-        np.stack((features.tokens.label, features.tokens.party)).take(found.first[best], axis=1),
-        label_shares(features.tokens, found.first[best]),
+        features.is_sum[first],
+        labelled_again(features.tokens, first[: len(parallel)], parallel)
+        if model.is_untaught
+        else np.empty((0, 0), bool),
     )  # fmt: skip

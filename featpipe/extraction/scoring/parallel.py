@@ -161,17 +161,27 @@ class ListContext:
         return np.asarray(np.logical_and.accumulate(same, axis=2).sum(axis=2) / _WINDOW)
 
 
-def label_shares(tokens: Tokens, places: Ints) -> Floats:
-    """Share (n,) of the words before places that are a label and what it begins behind.
+def labelled_again(tokens: Tokens, places: Ints, parallel: Floats) -> Bools:
+    """Whether n values (n, n) stand behind the same label again, or are told by the same sentence.
 
-    Half of them where there is none, or an English one, whose words have no known number; 0 where
-    a sentence or a header is the label.
+    A label comes again where it begins a like line, in the block of the same party or of none; an
+    English one, whose words have no known number, where half of the words before it are alike.
+
+    Args:
+        tokens: of the page.
+        places: (n,) first tokens of the values.
+        parallel: (n, n, len(PARALLEL)) as :func:`parallel_places` gives it.
+
     """
-    labels = [tokens.label_text.get(code, "") for code in tokens.label[places].tolist()]
-    sizes = [_WINDOW // 2 if text.isascii() else len(text) + _BEFORE_LABEL for text in labels]
-    is_behind = tokens.code[np.maximum(places - 1, 0)] == _COLON
-    shares = np.minimum(np.array(sizes, np.float64) / _WINDOW, 1.0)
-    return np.where(is_behind | (tokens.label[places] == 0), shares, 0.0)
+    label, party = tokens.label[places], tokens.party[places]
+    words = [tokens.label_text.get(code, "") for code in label.tolist()]
+    sizes = [_WINDOW // 2 if own.isascii() else len(own) + _BEFORE_LABEL for own in words]
+    least = np.minimum(np.array(sizes, np.float64) / _WINDOW, 1.0)
+    is_told = (tokens.code[np.maximum(places - 1, 0)] != _COLON) & (label != 0)
+    again = parallel[:, :, _LEFT] >= np.where(is_told, 0.0, least)
+    again &= label == label[:, None]
+    again &= (party == party[:, None]) | (party == 0) | (party == 0)[:, None]
+    return np.asarray(again)
 
 
 def _behind_brackets(opens: Bools, closes: Bools) -> Ints:
@@ -249,11 +259,6 @@ class RankedValues:
     few: float
     """These two of the field's :class:`~featpipe.extraction.scoring.calibration.Evidence`."""
     several: float
-
-    @property
-    def left_like(self) -> Floats:
-        """(n, n) the share of equal words before two of them."""
-        return np.asarray(self.places[:, :, _LEFT])
 
     def listed(self, joined: Bools) -> RankedValues:
         """The same, of which some (n, n) are in one list, too."""

@@ -225,9 +225,10 @@ _named = re.compile(rf"(?P<name>{NAME}){GAP}\Z")
 _BEHIND_PERSON, _LONGEST_PERSON = frozenset("的曾于将拟已所处共"), 3
 #: What the name of a branch, or of a company, may go on behind, and how.
 _GOES_ON = ("银行", "证券", "信托", "保险", "基金", "集团", "公司")
+_IN_NAME = rf"(?:(?![与和及向为因等的在将]){HAN})"
 _rest = re.compile(
-    rf"(?:(?:\({HAN}{{1,8}}\))?(?:(?![与和及向为因等的在将]){HAN}){{0,10}}?(?:有限责任公司|有限公司))?"
-    rf"(?:(?:(?![与和及向为因等的在将]){HAN}){{2,12}}?(?:分行|支行|分公司|营业部))?"
+    rf"(?:(?:\({HAN}{{1,8}}\))?{_IN_NAME}{{0,10}}?(?:有限责任公司|有限公司))?"
+    rf"(?:{_IN_NAME}{{2,12}}?(?:分行|支行|分公司|营业部))?"
 )
 #: What is named together with another, or acts for it.
 _joined = re.compile(r"(?<=公司|集团|医院|大学|学院|中心)[和及与、]|(?<=[局院厅委府厂])[和及与、]")

@@ -255,7 +255,7 @@ class _Grid:
             if cell[0] == self.first_row
             for at in range(cell[1], cell[1] + cell[5])
         }
-        left = {cell[0]: own for cell, own in self.cells if cell[1] == self.columns[0]}
+        left = self._left()
         has_labels = self._has_labels_at_left([top.get(column, "") for column in self.columns[1:]])
         for (row, column, start, end, *_), _own in self.cells:
             head = top.get(column, "")
@@ -271,8 +271,12 @@ class _Grid:
             rows.setdefault(cell[0], []).append(own)
         return [*rows.values()]
 
+    def _left(self) -> dict[int, str]:
+        """Row -> what its first cell says."""
+        return {cell[0]: own for cell, own in self.cells if cell[1] == self.columns[0]}
+
     def _by_first_column(self) -> Iterator[LabelledSpan]:
-        left = {cell[0]: own for cell, own in self.cells if cell[1] == self.columns[0]}
+        left = self._left()
         for (row, column, start, end, *_), _own in self.cells:
             if column != self.columns[0] and end > start and left.get(row):
                 yield LabelledSpan(start, end, left[row])
