@@ -35,14 +35,16 @@ _NO_NAMES = "方[称认辩诉]|付款|付清|管理|于[是此次该其]|常年|
 GAP = r"[^\S\n\t]*"
 #: A Chinese character.
 HAN = "[\u4e00-\u9fff]"
+#: What parts persons who are not named in full: 王某1, 王某甲.
+_ANONYMOUS = r"[甲乙丙丁戊己庚辛]|\d{1,2}(?![\d,.:年月日时万千元名个部台%])"
 PERSON = (
     rf"(?!{_NO_NAMES})(?:(?:{_DOUBLE}){HAN}{{1,2}}"
-    rf"|[{FREQUENT}{RARER}](?:{HAN}{{1,2}}|{GAP}{HAN}|[某x×*]{{1,2}}[甲乙丙丁\d]?)"
-    rf"|{HAN}某{{1,2}}[甲乙丙丁\d]?"
+    rf"|[{FREQUENT}{RARER}](?:[某x×*]{{1,2}}(?:{_ANONYMOUS})?|{HAN}{{1,2}}|{GAP}{HAN})"
+    rf"|{HAN}某{{1,2}}(?:{_ANONYMOUS})?"
     rf"|{HAN}{{1,6}}·{HAN}{{1,8}}(?:·{HAN}{{1,8}})?)"
 )
 ORGANISATION = (
-    rf"(?:(?!{_CLAUSE})[\u4e00-\u9fffa-z0-9&·.\-]|\({HAN}{{1,8}}\)){{2,50}}?(?:{_ENDINGS})"
+    rf"(?:(?!{_CLAUSE})[\u4e00-\u9fffa-z0-9&·×.\-]|\({HAN}{{1,8}}\)){{2,50}}?(?:{_ENDINGS})"
     r"(?:\((?:有限|普通|特殊普通)合伙\))?"
 )
 #: A name of any surname, by what stands behind it.

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.bare_labels import find_bearers
+from featpipe.extraction.scoring.crime_statements import find_facts
 from featpipe.extraction.scoring.english_roles import find_roles
 from featpipe.extraction.scoring.english_statements import find_english
 from featpipe.extraction.scoring.english_words import DATE as ENGLISH_DATE
@@ -139,6 +140,8 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
             found |= {*find_statements(folded)}
         near = matches_near(_issued, folded, places_of(("印发",), folded), _LONGEST_DATE, 2)
         found |= {Phrase(*one.span("value"), "印发日期") for one in near}
+    if kind is not None or not (_notice.search(titles) or _contract.search(titles)):
+        found |= {*find_facts(folded)}
     found |= {*_of_letter(folded)}
     found |= {*find_roles(folded), *(Phrase(*told) for told in find_english(folded))}
     found |= {Phrase(*one.span("value"), "单据编号") for one in _serial.finditer(head)}

@@ -248,6 +248,10 @@ def _word_starts(page: Page, start: Ints, is_own_word: Bools) -> Bools:
     return np.asarray(begins[start] | is_own_word | after_own)
 
 
+#: What somebody says, or a court finds, behind a colon, has names of its own.
+_saying = re.compile(r"(?:查明|指控|认为|诉称|辩称|陈述|供述|证实|指出|事实|如下)\Z")
+
+
 def _labels(
     page: Page, folded: str, found: Sequence[Label], start: Ints
 ) -> tuple[Ints, Ints, dict[int, str]]:
@@ -259,7 +263,7 @@ def _labels(
             if words:
                 codes[label.colon : label.until] = hash_of(words)
                 texts[hash_of(words)] = words
-    begins = {label.value for label in found}
+    begins = {label.value for label in found if not _saying.search(label.words)}
     for phrase in find_phrases(folded):
         low, high = np.searchsorted(start, (phrase.start, phrase.end)).tolist()
         if low not in begins:
