@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 from featpipe.extraction.scoring.text_tables import (
     cells_of,
     is_label,
-    lines_of,
+    is_sum,
+    lines_of_cells,
     may_be_header,
     touches,
 )
@@ -47,6 +48,7 @@ _LONGEST_CELL = 60
 #: heading in brackets.
 _no_cell = re.compile(r"[:：。;；\t|│【】]|\S[^\S\n]{2,}\S")
 _digit = re.compile(r"\d")
+_nothing = re.compile(r"[-—–/－]+")
 #: Heads of columns that number their rows.
 _counts = re.compile(r"序\s?号|序次|编号|no\.?|#|item(?: no\.?)?|line|标段|包号|lot")
 
@@ -69,7 +71,7 @@ def tables_of_lines(
 def _runs(text: str) -> Iterator[list[Line]]:
     """Lines that may be cells, without blanks at their edges, as far as they follow each other."""
     run: list[Line] = []
-    for begin, words in lines_of(text):
+    for begin, words in lines_of_cells(text):
         if words and len(words) <= _LONGEST_CELL and not _no_cell.search(words):
             run.append((begin, begin + len(words)))
         elif run:
@@ -83,7 +85,8 @@ def _tables_in(words: Sequence[str], lines: list[Line]) -> Iterator[tuple[int, i
     # At each line, the next one that is a known label.
     label_at = [len(words)] * (len(words) + 1)
     for number in range(len(words) - 1, -1, -1):
-        label_at[number] = number if known[number] else label_at[number + 1]
+        is_other = known[number] and not is_sum(words[number])
+        label_at[number] = number if is_other else label_at[number + 1]
     for top in range(len(words) - 2 * _LEAST_COLUMNS + 1):
         end = min(top + _MOST_COLUMNS, len(words))
         n_headers = next((n for n in range(top, end) if not heads[n]), end) - top
@@ -105,7 +108,8 @@ def _are_rows(words: Sequence[str], n: int) -> bool:
     n_rows = len(words) // n
     have = [_is_number(fold_width(cell)) for cell in words[:n]]
     return any(have) and all(
-        _is_number(fold_width(words[row * n + column])) == have[column]
+        _is_number(fold_width(cell := words[row * n + column])) == have[column]
+        or _nothing.fullmatch(cell)
         for row in range(1, n_rows)
         for column in range(n)
     )

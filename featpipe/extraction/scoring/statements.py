@@ -203,6 +203,9 @@ _SIGNED = 200
 _of_tenders = re.compile(r"中标|成交|采购|招标|磋商|询价|竞价|遴选")
 _HEADING = 150
 _of_sum = re.compile(r"累计|一致行动人(?:合计|共计|共同)")
+#: Of what a holder has, before and after trades.
+_HELD = frozenset(["持股数量", "持股比例"])
+_after = re.compile(r"(?:减持|增持|变动|转让|受让|过户|交易|完成|实施)(?:计划)?(?:完成|完毕|实施|结束)?之?后")
 _past = re.compile(r"曾(?:于|经|将|在|披露|因)|此前|前期|披露了")
 _owned = re.compile(rf"{OWNED}[^。;\n]{{0,120}}?质押")
 _owner = re.compile(rf"(?P<name>{NAME}){REMARK}{ON_A_DAY}\Z")
@@ -244,6 +247,8 @@ def find_statements(folded: str) -> Iterator[Phrase]:
             words = match["kind"] + label if "kind" in match.re.groupindex else label
             if start < 0 or (words in _OF_ONE and _is_of_sum(folded, start)):
                 continue
+            if words in _HELD and _is_afterwards(folded, match.start()):
+                words = f"变动后{words}"
             if group in _NAMES:
                 if full_names is None:
                     full_names = _full_names(folded)
@@ -309,6 +314,11 @@ def _is_past(folded: str, match: re.Match[str]) -> bool:
 def _is_of_sum(folded: str, start: int) -> bool:
     """Whether the sentence before a share is of 累计质押, or of what holders have together."""
     return _of_sum.search(folded, _behind_last(_SENTENCE_ENDS, folded, start), start) is not None
+
+
+def _is_afterwards(folded: str, start: int) -> bool:
+    """Whether the sentence before a place says after what: 本次减持后."""
+    return _after.search(folded, _behind_last(_SENTENCE_ENDS, folded, start), start) is not None
 
 
 def _trimmed(folded: str, start: int, end: int) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.cell_lines import tables_of_lines
 from featpipe.extraction.scoring.flat_tables import amounts_of_lines
+from featpipe.extraction.scoring.grouped_heads import grouped_tables
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.labels_above import labels_above
 from featpipe.extraction.scoring.synonyms import in_brackets, is_known, is_party
@@ -62,10 +63,13 @@ _AROUND = 80
 def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...]:
     """The header of every body cell, of tables that are stored and of those of its lines."""
     known = [(start, end) for start, end, _ in tables]
-    every = [*tables, *text_tables(text, known)]
+    grouped = [*grouped_tables(text, known)]
+    every = [*tables, *((start, end, ()) for start, end, _ in grouped)]
+    every += text_tables(text, [(start, end) for start, end, _ in every])
     for find in (tables_of_lines, tables_of_words):
         every += find(text, [(start, end) for start, end, _ in every])
     spans = [span for table in every for span in _headers_of(text, *table)]
+    spans += [span for *_, cells in grouped for span in cells]
     inside = [(start, end) for start, end, _ in every]
     spans += labels_above(text, inside)
     spans += [
@@ -255,6 +259,7 @@ class _Grid:
             if cell[0] == self.first_row
             for at in range(cell[1], cell[1] + cell[5])
         }
+        top = _told_apart(top)
         left = self._left()
         has_labels = self._has_labels_at_left([top.get(column, "") for column in self.columns[1:]])
         for (row, column, start, end, *_), _own in self.cells:
@@ -291,6 +296,17 @@ class _Grid:
             if cell[1] == self.columns[0] and cell[0] > self.first_row
         ]
         return len(heads) > 1 and all(map(party_in, heads)) and any(map(_is_label, left))
+
+
+def _told_apart(top: dict[int, str]) -> dict[int, str]:
+    """Heads of columns; those that come again are of the heads before them: 减持后 | 占总股本."""
+    heads = [*top.values()]
+    again = {head for head in heads if head and heads.count(head) > 1}
+    before = {column: top.get(column - 1, "") for column, head in top.items() if head in again}
+    if not before or not all(before.values()) or again & {*before.values()}:
+        return top
+    of = {column: in_brackets.sub("", fold_width(head)) for column, head in before.items()}
+    return {column: of.get(column, "") + head for column, head in top.items()}
 
 
 def _header(words: str) -> str:

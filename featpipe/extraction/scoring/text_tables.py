@@ -66,6 +66,7 @@ _border = re.compile(
 _parting = re.compile(rf"[\t{STROKES}]")
 _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
+_unit_alone = re.compile(r"[(（](?:[元股%％万亿/]|美元|港元|人民币|单位[:：]){1,6}[)）]")
 #: What a cell may have, as far as digits tell.
 _CELLS = {
     "day": re.compile(r"(?:19|20)\d\d\s?[-/.年]\s?\d{1,2}\s?[-/.月]\s?\d{1,2}\s?日?"),
@@ -144,16 +145,35 @@ def rows_of_cells(text: str) -> Iterator[Row]:
     """Character spans of the cells of each line that is not empty."""
     for begin, words in lines_of(text):
         if words and not _border.fullmatch(words):
-            if not STROKE.search(words):
-                yield list(_cells(text, begin, begin + len(words)))
-            elif row := _row(text, begin, words):
+            row = row_of_line(text, begin, words)
+            if row:
                 yield row
+
+
+def row_of_line(text: str, begin: int, words: str) -> Row:
+    """The cells of a line, of those words."""
+    if STROKE.search(words):
+        return _row(text, begin, words)
+    return list(_cells(text, begin, begin + len(words)))
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
     """Each line without blanks at its edges, and where that begins; an empty one ends the text."""
     for start, line in (*placed_lines(text), (len(text), "\n")):
         yield start + len(line) - len(line.lstrip()), line.strip()
+
+
+def lines_of_cells(text: str) -> Iterator[tuple[int, str]]:
+    """As :func:`lines_of`, a unit in brackets together with the header that it goes on."""
+    begin, words = -1, ""
+    for start, line in lines_of(text):
+        if words and _unit_alone.fullmatch(line):
+            words = text[begin : start + len(line)]
+            continue
+        if begin >= 0:
+            yield begin, words
+        begin, words = start, line
+    yield begin, words
 
 
 def _parted_tables(text: str) -> Iterator[tuple[int, int, list[Cell]]]:
@@ -204,7 +224,7 @@ def rows_of_sums(text: str) -> Iterator[tuple[int, int]]:
     for line in matches_at(_line_of_sums, text, starts):
         for row in rows_of_cells(line[0]):
             start, end = (line.start() + edge for edge in row[0])
-            if len(row) > 1 and _row_of_sums.fullmatch(fold_width(text[start:end])):
+            if len(row) > 1 and is_sum(text[start:end]):
                 yield start, line.start() + row[-1][1]
 
 
@@ -301,6 +321,11 @@ def _are_labels(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether most heads are known labels, and nothing below them is."""
     n_known = sum(map(is_label, heads))
     return 2 * n_known > len(heads) and not any(is_label(words) for row in rows for words in row)
+
+
+def is_sum(words: str) -> bool:
+    """Whether a cell begins a row of sums."""
+    return _row_of_sums.fullmatch(fold_width(words)) is not None
 
 
 def is_label(words: str) -> bool:

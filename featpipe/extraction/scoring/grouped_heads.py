@@ -1,0 +1,139 @@
+"""Tables whose last columns are headed in two rows: what they are of, and what they have of it.
+
+::
+
+    股东名称  股份性质      本次减持前持有股份          本次减持后持有股份
+                            股数（股）  占总股本比例    股数（股）  占总股本比例
+    某基金    合计持有股份  9,870,000   6.10%           8,252,000   5.10%
+
+Cells are parted by tabs, gaps or strokes, by single blanks, or have a line each. The second row has
+the same heads again below each head of the first that groups columns. A cell's header is both:
+``本次减持后持有股份`` and ``占总股本比例``. Rows below have numbers in all grouped columns, and may
+lack their first cells, which are merged with those above.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from featpipe.extraction.scoring.labelled_span import LabelledSpan
+from featpipe.extraction.scoring.synonyms import in_brackets
+from featpipe.extraction.scoring.text_tables import (
+    lines_of_cells,
+    may_be_header,
+    row_of_line,
+    touches,
+)
+from featpipe.extraction.values.text import fold_width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from featpipe.extraction.scoring.text_tables import Row
+
+    Table = tuple[int, int, list[LabelledSpan]]
+
+#: Columns of a group, columns before the groups, and groups.
+_MOST_OF_GROUP, _MOST_BEFORE, _LEAST_GROUPS, _MOST_GROUPS = 4, 4, 2, 4
+_number = re.compile(r"[^\d\s]{0,3}\d[\d,.]*\s?[^\d\s]{0,2}|[-—–/－]+|无")
+_blank = re.compile(r"[^ ]+")
+
+
+def grouped_tables(text: str, others: Sequence[tuple[int, int]] = ()) -> Iterator[Table]:
+    """Those of a text, (start, end, cells with their headers), in order.
+
+    Args:
+        text: of a document, as it is.
+        others: character spans of tables that are known already; none is found there.
+
+    """
+    rows = [_cells(text, begin, words) for begin, words in lines_of_cells(text) if words]
+    at = 1
+    while at < len(rows):
+        found = _below(text, rows, at) or _in_lines(text, rows, at)
+        if found and not touches([(found[0].start, found[-1].end)], others):
+            yield found[0].start, found[-1].end, found
+            while at < len(rows) and rows[at][0][0] < found[-1].end:
+                at += 1
+        else:
+            at += 1
+
+
+def _cells(text: str, begin: int, words: str) -> Row:
+    row = row_of_line(text, begin, words)
+    if len(row) == 1 and " " in words:
+        row = [(begin + one.start(), begin + one.end()) for one in _blank.finditer(words)]
+    filled = [(start, end) for start, end in row if end > start]
+    return filled or row
+
+
+def _below(text: str, rows: Sequence[Row], at: int) -> list[LabelledSpan]:
+    """The cells below two rows of heads, the second of which is the one at a place."""
+    top, heads = ([text[a:b] for a, b in row] for row in rows[at - 1 : at + 1])
+    n_groups = _groups_of(heads)
+    if not n_groups or len(top) <= n_groups or not all(map(may_be_header, top)):
+        return []
+    labels = _labels(top, heads, n_groups)
+    found: list[LabelledSpan] = []
+    for row in rows[at + 1 :]:
+        own = _labelled(text, row, labels, len(heads))
+        if not own:
+            break
+        found += own
+    return found
+
+
+def _in_lines(text: str, rows: Sequence[Row], at: int) -> list[LabelledSpan]:
+    """The same where each cell has a line; the one at a place is the first of the second heads."""
+    if len(rows[at]) > 1 or not may_be_header(text[slice(*rows[at][0])]):
+        return []
+    words = [text[slice(*row[0])] if len(row) == 1 else "" for row in rows[at - 8 if at > 8 else 0 : at + 20]]
+    here = min(at, 8)
+    for size in range(_LEAST_GROUPS * 2, _MOST_GROUPS * _MOST_OF_GROUP + 1):
+        heads = words[here : here + size]
+        n_groups = _groups_of(heads) if len(heads) == size and all(heads) else 0
+        if not n_groups or words[here + size : here + size + 1] == heads[:1]:
+            continue
+        for n_before in range(1, _MOST_BEFORE + 1):
+            first = here - n_groups - n_before
+            top = words[max(first, 0) : here]
+            if first < 0 or not all(top) or not all(map(may_be_header, top)):
+                break
+            labels = _labels(top, heads, n_groups)
+            below = [row[0] for row in rows[at + size : at + size + len(labels)] if len(row) == 1]
+            found = _labelled(text, below, labels, size) if len(below) == len(labels) else []
+            if found:
+                return found
+    return []
+
+
+def _groups_of(heads: Sequence[str]) -> int:
+    """How many times a row has the same heads; 0 for any other row."""
+    if len(heads) < 2 * _LEAST_GROUPS or not all(map(may_be_header, heads)):
+        return 0
+    for n in range(2, _MOST_OF_GROUP + 1):
+        n_groups, rest = divmod(len(heads), n)
+        if not rest and n_groups >= _LEAST_GROUPS and len({*heads[:n]}) == n:
+            if list(heads) == list(heads[:n]) * n_groups:
+                return n_groups
+    return 0
+
+
+def _labels(top: Sequence[str], heads: Sequence[str], n_groups: int) -> list[str]:
+    n = len(heads) // n_groups
+    groups = [in_brackets.sub("", fold_width(group)) for group in top[-n_groups:]]
+    return [*top[:-n_groups], *(groups[at // n] + head for at, head in enumerate(heads))]
+
+
+def _labelled(text: str, row: Row, labels: Sequence[str], n_numbers: int) -> list[LabelledSpan]:
+    """Cells of a row with their headers; none unless its last cells are numbers, and no others."""
+    if not n_numbers < len(row) <= len(labels):
+        return []
+    are_numbers = [_number.fullmatch(text[start:end]) is not None for start, end in row]
+    if not all(are_numbers[-n_numbers:]) or any(are_numbers[:-n_numbers]):
+        return []
+    return [
+        LabelledSpan(start, end, label)
+        for (start, end), label in zip(row, labels[-len(row) :], strict=True)
+    ]
