@@ -86,26 +86,27 @@ def _below(text: str, rows: Sequence[Row], at: int) -> list[LabelledSpan]:
 
 def _in_lines(text: str, rows: Sequence[Row], at: int) -> list[LabelledSpan]:
     """The same where each cell has a line; the one at a place is the first of the second heads."""
-    if len(rows[at]) > 1 or not may_be_header(text[slice(*rows[at][0])]):
-        return []
-    words = [text[slice(*row[0])] if len(row) == 1 else "" for row in rows[at - 8 if at > 8 else 0 : at + 20]]
-    here = min(at, 8)
-    for size in range(_LEAST_GROUPS * 2, _MOST_GROUPS * _MOST_OF_GROUP + 1):
-        heads = words[here : here + size]
-        n_groups = _groups_of(heads) if len(heads) == size and all(heads) else 0
-        if not n_groups or words[here + size : here + size + 1] == heads[:1]:
-            continue
-        for n_before in range(1, _MOST_BEFORE + 1):
-            first = here - n_groups - n_before
-            top = words[max(first, 0) : here]
-            if first < 0 or not all(top) or not all(map(may_be_header, top)):
+    first = max(at - _MOST_GROUPS - _MOST_BEFORE, 0)
+    above = _words_of_lines(text, rows[first:at])
+    below = _words_of_lines(text, rows[at : at + _MOST_GROUPS * _MOST_OF_GROUP])
+    for n_heads in range(2 * _LEAST_GROUPS, len(below) + 1):
+        n_groups = _groups_of(heads) if all(heads := below[:n_heads]) else 0
+        most = min(_MOST_BEFORE, len(above) - n_groups) if n_groups else 0
+        for n_before in range(1, most + 1):
+            top = above[-n_groups - n_before :]
+            if not all(top) or not all(map(may_be_header, top)):
                 break
             labels = _labels(top, heads, n_groups)
-            below = [row[0] for row in rows[at + size : at + size + len(labels)] if len(row) == 1]
-            found = _labelled(text, below, labels, size) if len(below) == len(labels) else []
-            if found:
+            lines = rows[at + n_heads : at + n_heads + len(labels)]
+            cells = [row[0] for row in lines if len(row) == 1]
+            if len(cells) == len(labels) and (found := _labelled(text, cells, labels, n_heads)):
                 return found
     return []
+
+
+def _words_of_lines(text: str, rows: Sequence[Row]) -> list[str]:
+    """What lines of one cell say; "" for others."""
+    return [text[slice(*row[0])] if len(row) == 1 else "" for row in rows]
 
 
 def _groups_of(heads: Sequence[str]) -> int:
@@ -113,10 +114,10 @@ def _groups_of(heads: Sequence[str]) -> int:
     if len(heads) < 2 * _LEAST_GROUPS or not all(map(may_be_header, heads)):
         return 0
     for n in range(2, _MOST_OF_GROUP + 1):
-        n_groups, rest = divmod(len(heads), n)
-        if not rest and n_groups >= _LEAST_GROUPS and len({*heads[:n]}) == n:
-            if list(heads) == list(heads[:n]) * n_groups:
-                return n_groups
+        n_groups = len(heads) // n
+        are_told_apart = n_groups >= _LEAST_GROUPS and len({*heads[:n]}) == n
+        if are_told_apart and list(heads) == list(heads[:n]) * n_groups:
+            return n_groups
     return 0
 
 

@@ -194,6 +194,30 @@ HOLDINGS = (
         {"day": "截止日期"},
     ),
     Statement(
+        "回购",
+        re.compile(
+            rf"(?:总额|金额|资金)[^,。;\n\d]{{0,20}}?不(?:低|少)于{GAP}(?P<least>{MONEY})"
+            rf"[^。;\n\d]{{0,20}}?不(?:超过|高于|多于){GAP}(?P<most>{MONEY})"
+        ),
+        {"least": "回购资金下限", "most": "回购资金上限"},
+    ),
+    Statement(
+        "回购",
+        re.compile(
+            rf"(?:价格|单价)(?:上限)?[^,。;\n\d]{{0,16}}?(?:不超过|不高于|上限[^,。;\n]{{0,24}}?为){GAP}"
+            rf"(?P<price>{MONEY}(?:/股)?)"
+        ),
+        {"price": "回购价格上限"},
+    ),
+    Statement(
+        "期限",
+        re.compile(
+            rf"回购[^,。;\n]{{0,8}}期[限间][^。;\n]{{0,60}}?(?P<first>{DAY}){GAP}起?(?:至|到|-|~|—)+{GAP}"
+            rf"(?P<last>{DAY})"
+        ),
+        {"first": "回购起始日", "last": "回购截止日"},
+    ),
+    Statement(
         "最高",
         re.compile(
             rf"最高(?:成交|回购|购买|交易|买入)?价格?(?:分别)?{_IS}(?P<price>{MONEY}(?:/股)?)"

@@ -40,7 +40,7 @@ _ANONYMOUS = r"[甲乙丙丁戊己庚辛]|\d{1,2}(?![\d,.:年月日时万千元�
 PERSON = (
     rf"(?!{_NO_NAMES})(?:(?:{_DOUBLE}){HAN}{{1,2}}"
     rf"|[{FREQUENT}{RARER}](?:[某x×*]{{1,2}}(?:{_ANONYMOUS})?|{HAN}{{1,2}}|{GAP}{HAN})"
-    rf"|{HAN}某{{1,2}}(?:{_ANONYMOUS})?"
+    rf"|{HAN}(?:某{{1,2}}|×{{1,2}})(?:{_ANONYMOUS})?"
     rf"|{HAN}{{1,6}}·{HAN}{{1,8}}(?:·{HAN}{{1,8}})?)"
 )
 ORGANISATION = (

@@ -205,7 +205,9 @@ _HEADING = 150
 _of_sum = re.compile(r"累计|一致行动人(?:合计|共计|共同)")
 #: Of what a holder has, before and after trades.
 _HELD = frozenset(["持股数量", "持股比例"])
-_after = re.compile(r"(?:减持|增持|变动|转让|受让|过户|交易|完成|实施)(?:计划)?(?:完成|完毕|实施|结束)?之?后")
+_after = re.compile(
+    r"(?:减持|增持|变动|转让|受让|过户|交易|完成|实施)(?:计划)?(?:完成|完毕|实施|结束)?之?后"
+)
 _past = re.compile(r"曾(?:于|经|将|在|披露|因)|此前|前期|披露了")
 _owned = re.compile(rf"{OWNED}[^。;\n]{{0,120}}?质押")
 _owner = re.compile(rf"(?P<name>{NAME}){REMARK}{ON_A_DAY}\Z")
@@ -244,15 +246,13 @@ def find_statements(folded: str) -> Iterator[Phrase]:
     for match, labels in _matches(folded):
         for group, label in labels.items():
             start, end = match.span(group)
-            words = match["kind"] + label if "kind" in match.re.groupindex else label
-            if start < 0 or (words in _OF_ONE and _is_of_sum(folded, start)):
+            words = _words_of(folded, match, group, label)
+            if not words:
                 continue
-            if words in _HELD and _is_afterwards(folded, match.start()):
-                words = f"变动后{words}"
             if group in _NAMES:
                 if full_names is None:
                     full_names = _full_names(folded)
-                start, end = _trimmed(folded, start, end)
+                start, end = whole_name(folded, start, end)
                 if _no_name.fullmatch(folded, start, end):
                     continue
                 if group == "client" and _agent.search(folded, start, end):
@@ -261,6 +261,16 @@ def find_statements(folded: str) -> Iterator[Phrase]:
             yield Phrase(start, end, words, may_be_part=group == "first")
             if group in _LISTED:
                 yield from _further_names(folded, end, match.end(), words)
+
+
+def _words_of(folded: str, match: re.Match[str], group: str, label: str) -> str:
+    """What a label would call a group of a match; "" for none, or of a sum that says too little."""
+    start = match.start(group)
+    words = match["kind"] + label if "kind" in match.re.groupindex else label
+    if start < 0 or (words in _OF_ONE and _is_of_sum(folded, start)):
+        return ""
+    is_after = words in _HELD and _is_afterwards(folded, match.start())
+    return f"变动后{words}" if is_after else words
 
 
 def _further_names(folded: str, start: int, end: int, words: str) -> Iterator[Phrase]:
@@ -321,8 +331,11 @@ def _is_afterwards(folded: str, start: int) -> bool:
     return _after.search(folded, _behind_last(_SENTENCE_ENDS, folded, start), start) is not None
 
 
-def _trimmed(folded: str, start: int, end: int) -> tuple[int, int]:
-    """A name without the words before it, and the first of several."""
+def whole_name(folded: str, start: int, end: int) -> tuple[int, int]:
+    """Place of a name as a pattern found it: without words before it, the first of several, whole.
+
+    X公司 is not all of X公司上海分公司, nor X集团 of X集团有限公司.
+    """
     lead = _lead.match(folded, start, end)
     if lead is not None and end - lead.end() >= _LEAST_NAME:
         start = lead.end()
@@ -342,7 +355,7 @@ def _definitions(folded: str) -> Iterator[tuple[str, int, int]]:
         low = max(_behind_last(_CLAUSE_ENDS, folded, end), end - _LONGEST_NAME)
         named = _named.search(folded, low, end)
         if named:
-            yield defined["short"], *_trimmed(folded, *named.span("name"))
+            yield defined["short"], *whole_name(folded, *named.span("name"))
 
 
 def _behind_last(marks: str, folded: str, end: int) -> int:
