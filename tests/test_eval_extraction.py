@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,6 +49,29 @@ def test_a_set_that_weights_were_learnt_on_is_marked(capsys: pytest.CaptureFixtu
     held_out, seen = (line for line in capsys.readouterr().out.splitlines() if "draws" in line)
     assert "seen" not in held_out
     assert "seen in part" in seen
+
+
+@pytest.mark.parametrize("name", ["thefts", "trades"])
+def test_sets_by_hand_have_parts_of_other_institutions(name: str) -> None:
+    from extraction_sets import groups_of, read_set
+
+    parts: tuple[Part, ...] = ("dev", "held-out")
+    rows = [
+        [
+            row
+            for task in read_set(Path("nowhere"), name, 10**6, part)
+            for row in task.pool + task.test
+        ]
+        for part in parts
+    ]
+    dev, held_out = (set(groups_of(name, own)) for own in rows)
+    assert dev
+    assert held_out
+    assert not dev & held_out
+    for row in rows[0] + rows[1]:
+        assert all(value in row["text"] for values in row["fields"].values() for value in values)
+        for record in row.get("records", ()):
+            assert all(value in row["fields"][name] for name, value in record.items())
 
 
 def test_records_are_compared_by_meaning_each_with_one_at_most() -> None:

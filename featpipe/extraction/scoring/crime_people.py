@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: To take what is not one's own.
 TAKE = (
-    "(?:窃得|盗得|盗走|窃取|窃走|盗取|偷走|偷得|偷取|盗窃|扒窃|扒得|盗出|盗割|盗剪|盗挖|盗砍|盗伐|盗捞|盗换|调换|盗卖"
+    "(?:窃得|盗得|盗走|窃取|窃走|盗取|偷走|偷得|偷取|盗窃(?!罪)|扒窃|扒得|盗出|盗割|盗剪|盗挖|盗砍|盗伐|盗捞|盗换|调换|盗卖"
     "|骗取|骗得|骗走|抢走|抢得|劫走|劫得|夺走|侵占|拿走|取走|运走|搬走|拉走|牵走|推走|骑走|开走|抱走|拖走|卷走|拆走|剪走)"
 )
 #: 被告人民医院 is no 被告人.
@@ -50,7 +50,7 @@ _further = re.compile(
 #: Further names of a list.
 _MOST_LISTED = 9
 _three = re.compile(rf"{HAN}{{3}}")
-_LONGEST_PERSON = 4
+_LONGEST_PERSON = 3
 #: What stands behind names of two characters.
 _BEHIND_NAME = frozenset(
     "的曾于将拟已所处共窜在至到从以用因经趁乘酒驾伙与和及携持等均系为潜翻爬骑进见采先又再还事盗窃偷家停放手"
@@ -62,7 +62,7 @@ _BODY = (
 #: No character of a name, but one before it.
 _BEFORE = "[经由被至到向在给]"
 _body = re.compile(
-    rf"(?:{_BEFORE}|[与往。;,:]|委托|\A|\n)"
+    rf"(?:{_BEFORE}|[与往。;,:]|委托|\A|\n)(?:公诉机关)?"
     rf"(?P<name>(?:(?!{_BEFORE}){HAN}|[×x*\d]){{0,26}}{_BODY})"
     rf"|(?:[在被至到]|卖[给与])(?P<shop>某?(?:(?!{_BEFORE}){HAN}){{1,12}}[店站行部厂场馆])"
     r"(?=[卖得,。的店]|做|任|工作|保安|值班)"

@@ -25,7 +25,7 @@ from featpipe.extraction.scoring.text_tables import (
     row_of_line,
     touches,
 )
-from featpipe.extraction.values.text import fold_width
+from featpipe.extraction.values.text import STROKES, fold_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,11 +33,15 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.text_tables import Row
 
     Table = tuple[int, int, list[LabelledSpan]]
+    _Found = tuple[int, list[LabelledSpan]]
 
 #: Columns of a group, columns before the groups, and groups.
 _MOST_OF_GROUP, _MOST_BEFORE, _LEAST_GROUPS, _MOST_GROUPS = 4, 4, 2, 4
 _number = re.compile(r"[^\d\s]{0,3}\d[\d,.]*\s?[^\d\s]{0,2}|[-—–/－]+|无")
 _blank = re.compile(r"[^ ]+")
+_parting = re.compile(rf"[\s{STROKES}]+")
+#: Characters of a row of heads.
+_LONGEST_HEADS = 200
 
 
 def grouped_tables(text: str, others: Sequence[tuple[int, int]] = ()) -> Iterator[Table]:
@@ -48,16 +52,32 @@ def grouped_tables(text: str, others: Sequence[tuple[int, int]] = ()) -> Iterato
         others: character spans of tables that are known already; none is found there.
 
     """
-    rows = [_cells(text, begin, words) for begin, words in lines_of_cells(text) if words]
-    at = 1
-    while at < len(rows):
-        found = _below(text, rows, at) or _in_lines(text, rows, at)
-        if found and not touches([(found[0].start, found[-1].end)], others):
-            yield found[0].start, found[-1].end, found
-            while at < len(rows) and rows[at][0][0] < found[-1].end:
-                at += 1
-        else:
-            at += 1
+    lines = [(begin, words) for begin, words in lines_of_cells(text) if words]
+    places = _places_of_heads([words for _, words in lines])
+    rows = [_cells(text, begin, words) for begin, words in lines] if places else []
+    behind = 0
+    for at in places:
+        above, found = _below(text, rows, at) or _in_lines(text, rows, at) or (0, [])
+        start = rows[at - above][0][0]
+        if found and start >= behind and not touches([(start, found[-1].end)], others):
+            behind = found[-1].end
+            yield start, behind, found
+
+
+def _places_of_heads(lines: Sequence[str]) -> list[int]:
+    """Where the second row of heads may begin: few words again, or one that comes again below."""
+    places = []
+    for at in range(1, len(lines)):
+        words = lines[at]
+        if len(words) > _LONGEST_HEADS:
+            continue
+        if words in lines[at + 2 : at + _MOST_OF_GROUP + 1]:
+            places.append(at)
+        elif len(words) >= 2 * _LEAST_GROUPS:
+            parts = [part for part in _parting.split(words) if part]
+            if len(parts) >= 2 * _LEAST_GROUPS and 2 * len({*parts}) <= len(parts):
+                places.append(at)
+    return places
 
 
 def _cells(text: str, begin: int, words: str) -> Row:
@@ -68,12 +88,17 @@ def _cells(text: str, begin: int, words: str) -> Row:
     return filled or row
 
 
-def _below(text: str, rows: Sequence[Row], at: int) -> list[LabelledSpan]:
-    """The cells below two rows of heads, the second of which is the one at a place."""
+def _below(text: str, rows: Sequence[Row], at: int) -> _Found | None:
+    """The cells below two rows of heads, the second of which is the one at a place.
+
+    The number is of rows above that place.
+    """
+    if len(rows[at]) < 2 * _LEAST_GROUPS:
+        return None
     top, heads = ([text[a:b] for a, b in row] for row in rows[at - 1 : at + 1])
     n_groups = _groups_of(heads)
     if not n_groups or len(top) <= n_groups or not all(map(may_be_header, top)):
-        return []
+        return None
     labels = _labels(top, heads, n_groups)
     found: list[LabelledSpan] = []
     for row in rows[at + 1 :]:
@@ -81,11 +106,14 @@ def _below(text: str, rows: Sequence[Row], at: int) -> list[LabelledSpan]:
         if not own:
             break
         found += own
-    return found
+    return (1, found) if found else None
 
 
-def _in_lines(text: str, rows: Sequence[Row], at: int) -> list[LabelledSpan]:
+def _in_lines(text: str, rows: Sequence[Row], at: int) -> _Found | None:
     """The same where each cell has a line; the one at a place is the first of the second heads."""
+    few = _words_of_lines(text, rows[at : at + _MOST_OF_GROUP + 1])
+    if not few[0] or few[0] not in few[2:]:
+        return None
     first = max(at - _MOST_GROUPS - _MOST_BEFORE, 0)
     above = _words_of_lines(text, rows[first:at])
     below = _words_of_lines(text, rows[at : at + _MOST_GROUPS * _MOST_OF_GROUP])
@@ -100,8 +128,8 @@ def _in_lines(text: str, rows: Sequence[Row], at: int) -> list[LabelledSpan]:
             lines = rows[at + n_heads : at + n_heads + len(labels)]
             cells = [row[0] for row in lines if len(row) == 1]
             if len(cells) == len(labels) and (found := _labelled(text, cells, labels, n_heads)):
-                return found
-    return []
+                return len(top), found
+    return None
 
 
 def _words_of_lines(text: str, rows: Sequence[Row]) -> list[str]:
@@ -111,13 +139,11 @@ def _words_of_lines(text: str, rows: Sequence[Row]) -> list[str]:
 
 def _groups_of(heads: Sequence[str]) -> int:
     """How many times a row has the same heads; 0 for any other row."""
-    if len(heads) < 2 * _LEAST_GROUPS or not all(map(may_be_header, heads)):
-        return 0
     for n in range(2, _MOST_OF_GROUP + 1):
         n_groups = len(heads) // n
         are_told_apart = n_groups >= _LEAST_GROUPS and len({*heads[:n]}) == n
         if are_told_apart and list(heads) == list(heads[:n]) * n_groups:
-            return n_groups
+            return n_groups if all(map(may_be_header, heads[:n])) else 0
     return 0
 
 

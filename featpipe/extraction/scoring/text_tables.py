@@ -66,6 +66,7 @@ _border = re.compile(
 _parting = re.compile(rf"[\t{STROKES}]")
 _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
+_OPENS = frozenset("(（")
 _unit_alone = re.compile(r"[(（](?:[元股%％万亿/]|美元|港元|人民币|单位[:：]){1,6}[)）]")
 #: What a cell may have, as far as digits tell.
 _CELLS = {
@@ -167,7 +168,7 @@ def lines_of_cells(text: str) -> Iterator[tuple[int, str]]:
     """As :func:`lines_of`, a unit in brackets together with the header that it goes on."""
     begin, words = -1, ""
     for start, line in lines_of(text):
-        if words and _unit_alone.fullmatch(line):
+        if words and line[:1] in _OPENS and _unit_alone.fullmatch(line):
             words = text[begin : start + len(line)]
             continue
         if begin >= 0:
