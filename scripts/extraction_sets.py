@@ -40,6 +40,7 @@ _WRITTEN = {"freezes": freeze_documents.make_rows, "parties": party_documents.ma
 _BY_HAND = {"thefts": "theft_facts", "trades": "share_trades"}
 SETS = (*LEARNT_SETS, *_WRITTEN, *_BY_HAND)
 SHORT = {"fddc_hetong": "fddc", "fewfc_base": "fewfc"}
+_MOST_SAMPLES = 20
 _code = re.compile(r"(?:证券|股票)代码\W{0,3}(\d{6})")
 
 
@@ -81,7 +82,9 @@ def _task(template: str, own: list[dict], n_test: int) -> Task:
     ]
     if not parts[0]:
         chance.shuffle(own)
-        n_pool = min(100, len(own) // 2)
+        # A set by hand is small: half of it would not be 20 samples.
+        n_pool = max(_MOST_SAMPLES, len(own) // 2) if "split" in own[0] else len(own) // 2
+        n_pool = min(100, n_pool)
         parts = [own[:n_pool], own[n_pool:]]
     return Task(template, parts[0], chance.sample(parts[1], min(n_test, len(parts[1]))))
 

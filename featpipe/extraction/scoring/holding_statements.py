@@ -36,6 +36,8 @@ _STOCK = (
 )
 _IS = rf"(?:分别)?(?:为|是|:)?{GAP}"
 _HOLDERS = r"(?:控股股东|股东|实际控制人|控制人|一致行动人|董事长?|监事|总?经理)"
+#: What is held before and afterwards, or planned, and not traded.
+_NO_TRADE = "前|后|持有|不超过|不高于|不低于|计划|拟"
 
 HOLDINGS = (
     Statement(
@@ -258,7 +260,8 @@ HOLDINGS = (
         Statement(
             word,
             re.compile(
-                rf"{word}(?!后)[^。;\n]{{0,40}}?{SHARES}[^。;\n]{{0,16}}?占{_STOCK}(?P<part>{PERCENT})"
+                rf"{word}(?![后前])(?:(?!{_NO_TRADE})[^。;\n]){{0,40}}?{SHARES}"
+                rf"[^。;\n]{{0,16}}?占{_STOCK}(?P<part>{PERCENT})"
             ),
             {"part": "变动比例"},
         )
