@@ -118,3 +118,20 @@ def test_the_likeliest_value_is_reported_by_its_confidence() -> None:
     for confidence, chosen in ((0.3, [0]), (0.2, [])):
         given = replace(unlabelled, confidences=np.full(len(scored.groups), confidence))
         assert model.choose(given) == chosen
+
+
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_without_samples_each_value_of_a_list_is_as_sure_as_one_alone(n: int) -> None:
+    def most_of(names: tuple[str, ...]) -> list[float]:
+        text = "股份质押公告\n" + "".join(
+            f"质权人：{name}银行\n质押股数：9万股\n" for name in names
+        )
+        model = fit_field([], "organisation", ("质权人",))
+        scored = model.score(PageFeatures(page_of_text(text)))
+        return list(model.probabilities(scored, model.choose(scored)).values())
+
+    [alone] = most_of(NAMES[:1])
+    listed = most_of(NAMES[:n])
+    assert len(listed) == n
+    assert listed == sorted(listed, reverse=True)
+    assert listed == pytest.approx([alone] * n, abs=0.05)

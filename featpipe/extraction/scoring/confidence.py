@@ -36,7 +36,7 @@ import numpy as np
 
 from featpipe.extraction.scoring.calibration import Evidence
 from featpipe.extraction.scoring.columns import MEASURED
-from featpipe.extraction.scoring.logistic import sigmoid
+from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.ranking import VALUE_COLUMNS
 
 if TYPE_CHECKING:
@@ -185,6 +185,18 @@ def untaught_columns_of(rows: Floats, measured: Floats) -> Floats:
     """
     is_named = measured[:, _BEHIND_ALIAS] >= 1
     return np.column_stack((is_named, rows[:, _SHARE], measured[:, _UNTAUGHT_MENTION]))
+
+
+def listed_confidences(confidences: Floats, shares: Floats) -> Floats:
+    """Confidence (n,) of n values of a list that names alone tell: each has the share of all.
+
+    Args:
+        confidences: (n,) of each by itself.
+        shares: (n,) the value column "share" of each.
+
+    """
+    others = shares.sum() - shares
+    return np.asarray(sigmoid(log_odds(confidences) + UNTAUGHT_TERMS["share"] * others))
 
 
 def untaught_confidences_of(values: ValueModel, rows: Floats, measured: Floats) -> Floats:

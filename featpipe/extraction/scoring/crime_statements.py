@@ -130,14 +130,15 @@ def find_facts(folded: str) -> Iterator[Phrase]:
             start, end = match.span(match.lastgroup or 0)
             if not _part.search(folded, max(match.start() - _PART, 0), start):
                 yield Phrase(start, end, words)
-    yield from (Phrase(*span, "被盗物品") for span in _things(folded))
-    yield from (Phrase(*span, "作案工具") for span in _tools(folded))
-    yield from (Phrase(*span, "作案时间") for span in _times(folded))
+    # More of these are wrong: no field is called so, and synonyms are less sure than labels.
+    yield from (Phrase(*span, "所盗之物") for span in _things(folded))
+    yield from (Phrase(*span, "作案之物") for span in _tools(folded))
+    yield from (Phrase(*span, "案发之时") for span in _times(folded))
     for pattern, words in ((_injury, "伤情鉴定"), (_alcohol, "酒精含量")):
         yield from (Phrase(*match.span(), words) for match in pattern.finditer(folded))
     for match in _place.finditer(folded):
         if _has_place.search(match["place"]) and not _no_place.search(match["place"]):
-            yield Phrase(*match.span("place"), "作案地点")
+            yield Phrase(*match.span("place"), "案发之地")
 
 
 def _things(folded: str) -> Iterator[tuple[int, int]]:

@@ -13,6 +13,7 @@ from featpipe.extraction.scoring.candidates import (
     Boundaries,
 )
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
+from featpipe.extraction.scoring.confidence import listed_confidences
 from featpipe.extraction.scoring.field_names import RELATED
 from featpipe.extraction.scoring.kinds_of_names import names_codes
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _BEHIND_ALIAS, _FROM_LABEL = MEASURED.index("behind alias"), MEASURED.index("from label")
-_BEHIND_BEST, _REJECTED = map(VALUE_COLUMNS.index, ("behind best", "rejected"))
+_BEHIND_BEST, _REJECTED, _SHARE = map(VALUE_COLUMNS.index, ("behind best", "rejected", "share"))
 #: Least confidence of the likeliest value. Over the parts for development, weights of confidence
 #: learnt without a template gave that template's values the best F1 at .22 to .28.
 LEAST_CONFIDENCE = 0.25
@@ -220,6 +221,9 @@ class FieldModel:
         the likelier is the first that it stands beside, unless they are amounts.
         """
         n = len(scored.parallel)
+        if self.is_untaught and len(chosen) > 1:
+            own = listed_confidences(scored.confidences[chosen], scored.rows[chosen, _SHARE])
+            return dict(zip(chosen, np.minimum.accumulate(own).tolist(), strict=True))
         p = {number: float(scored.confidences[number]) for number in chosen}
         if len(chosen) < 2 or max(chosen) >= n or self._column(scored, chosen[0]):
             return p
