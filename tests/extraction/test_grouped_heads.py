@@ -66,6 +66,10 @@ def test_other_tables_are_none(rows: list[list[str]]) -> None:
     assert headers("\n".join("\t".join(row) for row in rows)) == []
 
 
+def test_lines_without_cells_are_none() -> None:
+    assert headers("|\n|\n|\n|\n+--+--+\n| | | | |\n甲\n乙\n甲\n乙\n1\n2\n甲\n") == []
+
+
 def test_known_tables_are_left_alone() -> None:
     text = "\n".join("\t".join(row) for row in (_TOP, _SECOND, *_ROWS))
     assert list(grouped_tables(text, [(0, 10)])) == []

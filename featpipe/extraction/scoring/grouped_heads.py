@@ -57,11 +57,14 @@ def grouped_tables(text: str, others: Sequence[tuple[int, int]] = ()) -> Iterato
     rows = [_cells(text, begin, words) for begin, words in lines] if places else []
     behind = 0
     for at in places:
-        above, found = _below(text, rows, at) or _in_lines(text, rows, at) or (0, [])
-        start = rows[at - above][0][0]
-        if found and start >= behind and not touches([(start, found[-1].end)], others):
-            behind = found[-1].end
-            yield start, behind, found
+        table = _below(text, rows, at) or _in_lines(text, rows, at)
+        if table is None:
+            continue
+        above, found = table
+        start, end = rows[at - above][0][0], found[-1].end
+        if start >= behind and not touches([(start, end)], others):
+            behind = end
+            yield start, end, found
 
 
 def _places_of_heads(lines: Sequence[str]) -> list[int]:
