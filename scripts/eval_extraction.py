@@ -15,11 +15,12 @@ only thing told about a field is its name. A draw is a seed: the same samples in
 pieces measured apart (``--keep`` adds a line for each set, K and draw) can be merged into one.
 
 What the package ships of earlier templates (``learn_confidence.py``) was learnt on the part ``dev``
-of these sets; a table of anything but ``--part held-out`` says that its set is seen. Four sets are
+of these sets; a table of anything but ``--part held-out`` says that its set is seen. Five sets are
 ours and measured where they are asked for; nothing is learnt from them. ``freezes``
 (``freeze_documents.py``) has documents with several records, ``parties`` (``party_documents.py``)
 contracts and judgments that list the same details of several parties, ``thefts`` case facts, and
-``trades`` announcements of shares that holders bought or sold, several records in many of them.
+``trades`` announcements of shares that holders bought or sold, several records in many of them;
+``repurchases`` those of shares that companies bought back.
 
 By default words, shapes and layout are all there is. With ``--entities`` the built-in model names
 persons, organisations and the like, as it does when a cache is built. With ``--vectors`` the

@@ -6,9 +6,10 @@ tuned or learnt looks at the part ``dev`` alone; ``held-out`` is measured when t
 rests on pretrained fields is tuned on one half of ``dev`` with fields pretrained on the other.
 
 Four sets lie in the folder of data. ``freezes`` is written by ``freeze_documents.py``, and
-``parties`` by ``party_documents.py``. ``thefts`` and ``trades`` are ``theft_facts`` and
-``share_trades`` of ``data/labelled``, written by hand: case facts of twelve courts, and
-announcements of thirteen companies; six of each were held out when they were written, by others.
+``parties`` by ``party_documents.py``. ``thefts``, ``trades`` and ``repurchases`` lie in
+``data/labelled`` and were written by hand: case facts of eighteen courts, and announcements of
+shares that thirteen companies' holders traded, and that twelve companies bought back. Six
+institutions of each were held out when they were written, by others.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ LEARNT_SETS = ("fddc_hetong", "fewfc_base", "cuad", "sroie")
 #: Sets that programs of ours write.
 _WRITTEN = {"freezes": freeze_documents.make_rows, "parties": party_documents.make_rows}
 #: Sets that we wrote by hand: each row says which part it is of.
-_BY_HAND = {"thefts": "theft_facts", "trades": "share_trades"}
+_BY_HAND = {
+    "thefts": "theft_facts",
+    "trades": "share_trades",
+    "repurchases": "share_repurchases",
+}
 SETS = (*LEARNT_SETS, *_WRITTEN, *_BY_HAND)
 SHORT = {"fddc_hetong": "fddc", "fewfc_base": "fewfc"}
 _MOST_SAMPLES = 20
