@@ -15,7 +15,6 @@ while layouts and labels were written down, and the weights of confidence were l
 
 from __future__ import annotations
 
-import json
 import random
 from collections import defaultdict
 from dataclasses import replace
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING
 from eval_extraction import Pages, Tally, evaluate, interval, sureness_of
 from eval_without_samples import counts_of, find_values
 from extraction_sets import Task
-from harness import ROOT, finish, make_parser
+from harness import ROOT, finish, make_parser, read_lines
 
 from featpipe.extraction.scoring.pretrained import shipped_fields
 
@@ -63,8 +62,7 @@ def kinds() -> list[str]:
 
 def read_kind(name: str) -> list[dict]:
     """The documents of a kind: institution, text and fields, and an id of its own each."""
-    lines = (FOLDER / f"{name}.jsonl").read_text("utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
+    rows = read_lines(FOLDER / f"{name}.jsonl")
     return [row | {"doc_id": f"{name} {number}"} for number, row in enumerate(rows)]
 
 

@@ -26,7 +26,6 @@ down may still be there, so that it counts neither way.
 
 from __future__ import annotations
 
-import json
 import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -34,7 +33,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from eval_extraction import Pages, interval, precision_above
 from extraction_sets import read_set
-from harness import ROOT, Report, make_parser
+from harness import ROOT, Report, make_parser, read_lines
 
 from featpipe import FieldSpec, Template
 from featpipe.extraction.evaluation import calibration_error
@@ -124,8 +123,7 @@ def read_written(name: str) -> list[dict]:
     if name in HELD_OUT:
         tasks = read_set(ROOT, name, _MANY, "held-out")
         return [row for task in tasks for row in (*task.pool, *task.test)]
-    file = ROOT / "data" / "without_samples" / f"{name}.jsonl"
-    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    return list(read_lines(ROOT / "data" / "without_samples" / f"{name}.jsonl"))
 
 
 def judge_set(rows: Sequence[dict], *, with_absent: bool = False) -> list[Judged]:

@@ -14,7 +14,6 @@ institutions of each were held out when they were written, by others.
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections import defaultdict
@@ -74,8 +73,7 @@ def read_rows(folder: Path, name: str) -> list[dict]:
     if name in _WRITTEN:
         return _WRITTEN[name]()
     if name in _BY_HAND:
-        file = ROOT / "data" / "labelled" / f"{_BY_HAND[name]}.jsonl"
-        return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        return list(read_lines(ROOT / "data" / "labelled" / f"{_BY_HAND[name]}.jsonl"))
     return list(read_lines(folder / "fields" / f"{name}.jsonl.xz"))
 
 
@@ -88,8 +86,8 @@ def _task(template: str, own: list[dict], n_test: int) -> Task:
     if not parts[0]:
         chance.shuffle(own)
         # A set by hand is small: half of it would not be 20 samples.
-        n_pool = max(_MOST_SAMPLES, len(own) // 2) if "split" in own[0] else len(own) // 2
-        n_pool = min(100, n_pool)
+        least = _MOST_SAMPLES if "split" in own[0] else 0
+        n_pool = min(100, max(least, len(own) // 2))
         parts = [own[:n_pool], own[n_pool:]]
     return Task(template, parts[0], chance.sample(parts[1], min(n_test, len(parts[1]))))
 

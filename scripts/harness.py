@@ -153,8 +153,8 @@ def spread(ratios: Sequence[float]) -> str:
 
 
 def read_lines(file: Path, count: int | None = None) -> Iterator[dict[str, Any]]:
-    """The first rows of a ``.jsonl.xz`` file; all of them by default."""
-    with lzma.open(file, "rt", encoding="utf-8") as lines:
+    """The first rows of a ``.jsonl`` or ``.jsonl.xz`` file; all of them by default."""
+    with (lzma.open if file.suffix == ".xz" else open)(file, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines):
             if number == count:
                 return

@@ -75,6 +75,12 @@ def test_known_tables_are_left_alone() -> None:
     assert list(grouped_tables(text, [(0, 10)])) == []
 
 
+def test_the_unit_above_a_table_is_that_of_its_grouped_cells() -> None:
+    rows = "\n".join("\t".join(row) for row in (_TOP, _SECOND, _ROWS[0]))
+    units = {text.unit for text in table_headers(f"单位：万股\n{rows}\n", ())}
+    assert units == {"万股"}
+
+
 def test_a_head_that_comes_again_is_of_the_head_before_it() -> None:
     text = "股东|减持前（股）|占总股本|减持后（股）|占总股本\n云岭基金|4012|4.94%|3199|3.94%\n"
     labels = {text[one.start : one.end]: one.label for one in table_headers(text, ())}

@@ -24,6 +24,7 @@ import re
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.text_tables import (
+    NOTHING,
     cells_of,
     is_label,
     is_sum,
@@ -48,7 +49,7 @@ _LONGEST_CELL = 60
 #: heading in brackets.
 _no_cell = re.compile(r"[:：。;；\t|│【】]|\S[^\S\n]{2,}\S")
 _digit = re.compile(r"\d")
-_nothing = re.compile(r"[-—–/－]+")
+_nothing = re.compile(NOTHING)
 #: Heads of columns that number their rows.
 _counts = re.compile(r"序\s?号|序次|编号|no\.?|#|item(?: no\.?)?|line|标段|包号|lot")
 

@@ -29,9 +29,7 @@ _OWNER = (
     "|家属|患者|病人|产妇)的?"
 )
 #: Words of a sentence that names of persons begin as.
-_NO_PERSON = (
-    "(?!时任|明知|向被|连续|常年|成功|任职|于某[日时天年月]|查明|支付|和被|及其|应当|方便|何时)"
-)
+_NO_PERSON = "(?!时任|明知|向被|连续|成功|任职|于某[日时天年月]|查明|和被|及其|方便|何时)"
 _PERSON = rf"{_NO_PERSON}{PERSON}"
 _accused = re.compile(rf"(?:{_ACCUSED}|伙同|纠集|同案犯?|同伙){GAP}(?P<name>{_PERSON})")
 _victim = re.compile(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.synonyms import in_brackets
 from featpipe.extraction.scoring.text_tables import (
+    NOTHING,
     lines_of_cells,
     may_be_header,
     row_of_line,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 #: Columns of a group, columns before the groups, and groups.
 _MOST_OF_GROUP, _MOST_BEFORE, _LEAST_GROUPS, _MOST_GROUPS = 4, 4, 2, 4
-_number = re.compile(r"[^\d\s]{0,3}\d[\d,.]*\s?[^\d\s]{0,2}|[-—–/－]+|无")
+_number = re.compile(rf"[^\d\s]{{0,3}}\d[\d,.]*\s?[^\d\s]{{0,2}}|{NOTHING}|无")
 _blank = re.compile(r"[^ ]+")
 _parting = re.compile(rf"[\s{STROKES}]+")
 #: Characters of a row of heads.

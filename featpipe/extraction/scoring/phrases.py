@@ -123,6 +123,7 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     kind = _kind_of(head)
     if kind is not None:
         found = {kind, *_of_heading(head), *_of_case(folded), *find_orders(folded)}
+        found |= {*find_facts(folded)}
     elif _notice.search(titles):
         found = {*_last_date(folded, "公告日期"), *_signing(folded), *_of_notice(head)}
         for company in find_company(folded):
@@ -135,13 +136,11 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     elif _contract.search(titles):
         found = {*_of_contract(folded), *find_statements(folded)}
     else:
-        found = {*_last_date(folded, "落款日期"), *_signing(folded)}
+        found = {*_last_date(folded, "落款日期"), *_signing(folded), *find_facts(folded)}
         if "\n" in folded.strip():  # more than a sentence
             found |= {*find_statements(folded)}
         near = matches_near(_issued, folded, places_of(("印发",), folded), _LONGEST_DATE, 2)
         found |= {Phrase(*one.span("value"), "印发日期") for one in near}
-    if kind is not None or not (_notice.search(titles) or _contract.search(titles)):
-        found |= {*find_facts(folded)}
     found |= {*_of_letter(folded)}
     found |= {*find_roles(folded), *(Phrase(*told) for told in find_english(folded))}
     found |= {Phrase(*one.span("value"), "单据编号") for one in _serial.finditer(head)}

@@ -202,8 +202,9 @@ _SIGNED = 200
 #: An agency signs what it announces for others.
 _of_tenders = re.compile(r"中标|成交|采购|招标|磋商|询价|竞价|遴选")
 _HEADING = 150
+#: Of 累计质押, or of what holders have together.
 _of_sum = re.compile(r"累计|一致行动人(?:合计|共计|共同)")
-#: Of what a holder has, before and after trades.
+#: Of what a holder has, before trades and behind words for after them: 本次减持后.
 _HELD = frozenset(["持股数量", "持股比例"])
 _after = re.compile(
     r"(?:减持|增持|变动|转让|受让|过户|交易|完成|实施)(?:计划)?(?:完成|完毕|实施|结束)?之?后"
@@ -267,9 +268,9 @@ def _words_of(folded: str, match: re.Match[str], group: str, label: str) -> str:
     """What a label would call a group of a match; "" for none, or of a sum that says too little."""
     start = match.start(group)
     words = match["kind"] + label if "kind" in match.re.groupindex else label
-    if start < 0 or (words in _OF_ONE and _is_of_sum(folded, start)):
+    if start < 0 or (words in _OF_ONE and _is_said_before(_of_sum, folded, start)):
         return ""
-    is_after = words in _HELD and _is_afterwards(folded, match.start())
+    is_after = words in _HELD and _is_said_before(_after, folded, match.start())
     return f"变动后{words}" if is_after else words
 
 
@@ -321,14 +322,9 @@ def _is_past(folded: str, match: re.Match[str]) -> bool:
     return _past.search(folded, start, match.end()) is not None
 
 
-def _is_of_sum(folded: str, start: int) -> bool:
-    """Whether the sentence before a share is of 累计质押, or of what holders have together."""
-    return _of_sum.search(folded, _behind_last(_SENTENCE_ENDS, folded, start), start) is not None
-
-
-def _is_afterwards(folded: str, start: int) -> bool:
-    """Whether the sentence before a place says after what: 本次减持后."""
-    return _after.search(folded, _behind_last(_SENTENCE_ENDS, folded, start), start) is not None
+def _is_said_before(pattern: re.Pattern[str], folded: str, at: int) -> bool:
+    """Whether the sentence has a pattern before a place."""
+    return pattern.search(folded, _behind_last(_SENTENCE_ENDS, folded, at), at) is not None
 
 
 def whole_name(folded: str, start: int, end: int) -> tuple[int, int]:

@@ -63,14 +63,15 @@ _AROUND = 80
 def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...]:
     """The header of every body cell, of tables that are stored and of those of its lines."""
     known = [(start, end) for start, end, _ in tables]
-    grouped = [*grouped_tables(text, known)]
-    every = [*tables, *((start, end, ()) for start, end, _ in grouped)]
-    every += text_tables(text, [(start, end) for start, end, _ in every])
-    for find in (tables_of_lines, tables_of_words):
-        every += find(text, [(start, end) for start, end, _ in every])
-    spans = [span for table in every for span in _headers_of(text, *table)]
-    spans += [span for *_, cells in grouped for span in cells]
-    inside = [(start, end) for start, end, _ in every]
+    headed = [*grouped_tables(text, known)]
+    every = [*tables]
+    inside = known + [(start, end) for start, end, _ in headed]
+    for find in (text_tables, tables_of_lines, tables_of_words):
+        found = [*find(text, inside)]
+        every += found
+        inside += [(start, end) for start, end, _ in found]
+    headed += [(start, end, [*_Grid.of(text, cells).headers()]) for start, end, cells in every]
+    spans = [span for table in headed for span in _with_unit(text, *table)]
     spans += labels_above(text, inside)
     spans += [
         LabelledSpan(one.start, one.end, one.label)
@@ -102,9 +103,12 @@ def _counted(column: Sequence[LabelledSpan]) -> Iterator[tuple[int, int]]:
         yield from ((cell.start, cell.end) for cell in column)
 
 
-def _headers_of(text: str, start: int, end: int, cells: Sequence[Cell]) -> Iterator[LabelledSpan]:
+def _with_unit(
+    text: str, start: int, end: int, spans: Sequence[LabelledSpan]
+) -> Iterator[LabelledSpan]:
+    """The cells of a table with the unit that is said for all of it."""
     unit = _unit_of_table(text, start, end)
-    for span in _Grid.of(text, cells).headers():
+    for span in spans:
         yield replace(span, unit=unit) if unit else span
 
 

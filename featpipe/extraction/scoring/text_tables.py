@@ -66,6 +66,8 @@ _border = re.compile(
 _parting = re.compile(rf"[\t{STROKES}]")
 _no_header = re.compile(r"[:。;]")
 _digit = re.compile(r"\d")
+#: Of a cell that has no value.
+NOTHING = r"[-—–/－]+"
 _OPENS = frozenset("(（")
 _unit_alone = re.compile(r"[(（](?:[元股%％万亿/]|美元|港元|人民币|单位[:：]){1,6}[)）]")
 #: What a cell may have, as far as digits tell.

@@ -59,6 +59,8 @@ _head = re.compile(
     rf"^[^\S\n]*(?P<own>{HAN}[\u4e00-\u9fff ]{{1,8}})\((?P<other>{HAN}{{2,8}})\)\s*$",
     re.MULTILINE,
 )
+#: What somebody says, or a court finds, behind a colon, has names of its own.
+_saying = re.compile(r"(?:查明|指控|认为|诉称|辩称|陈述|供述|证实|指出|事实|如下)\Z")
 _blanks = re.compile(r"\s+")
 _APOSTROPHE, _NEWLINE = map(ord, "'\n")
 
@@ -246,10 +248,6 @@ def _word_starts(page: Page, start: Ints, is_own_word: Bools) -> Bools:
     begins[page.words[:, 0]] = True
     after_own = np.concatenate(([True], is_own_word[:-1]))
     return np.asarray(begins[start] | is_own_word | after_own)
-
-
-#: What somebody says, or a court finds, behind a colon, has names of its own.
-_saying = re.compile(r"(?:查明|指控|认为|诉称|辩称|陈述|供述|证实|指出|事实|如下)\Z")
 
 
 def _labels(
