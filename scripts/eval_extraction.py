@@ -244,8 +244,8 @@ def fit_all(
 
 
 def read_pretrained(path: str | None) -> PretrainedFields:
-    """Those that the package ships, none, or those of a file."""
-    if path is None:
+    """Those that the package ships (also where nothing is said), none, or those of a file."""
+    if path is None or path == "shipped":
         return shipped_fields()
     return PretrainedFields() if path == "none" else PretrainedFields.load(Path(path))
 

@@ -3,7 +3,7 @@
 ::
 
     python scripts/learn_confidence.py --data ../shared/data [--sets SET ...] [--keep FILE]
-    python scripts/learn_confidence.py --sets institutions --pretrained shipped [--keep FILE]
+    python scripts/learn_confidence.py --sets institutions thefts --pretrained shipped [--keep FILE]
     python scripts/learn_confidence.py --merge FILE ...
 
 For each set, number of samples and draw, fields are fitted on samples of the set's part for
@@ -13,11 +13,11 @@ counts, reported or not, since confidence decides it: how likely the others are 
 beside it. Once with the entities of the built-in model, once without; the part held out is not
 read. Pretrained fields have seen the part for development: with them, each half of it (``--part
 dev-a``) is measured with fields pretrained on the other, and merged with the whole measured without
-any. The fifth set is ours: documents of other institutions (``eval_institutions.py``), of the kinds
-that were looked at, with the fields that the package ships, which none of them has taught. A
-logistic regression on the terms of `featpipe.extraction.scoring.confidence` is fitted to which of
-them are right; every set and number of samples has the same weight. The last lines are the weights
-to write there.
+any. The others are ours: freezes, thefts, trades and repurchases, and documents of other
+institutions (``eval_institutions.py``), of the kinds that were looked at, with the fields that the
+package ships, which none of them has taught. A logistic regression on the terms of
+`featpipe.extraction.scoring.confidence` is fitted to which of them are right; every set and number
+of samples has the same weight. The last lines are the weights to write there.
 
 Figures of a set or template left out are of weights learnt from the others: what a new template may
 expect. Beside each term stands their log loss without it, by which the terms were chosen; a term is
@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from eval_extraction import Pages, fit_all, precision_above, read_pretrained, template_of
 from eval_institutions import LEARNT_FROM, institutions_of, read_kind, task_of
-from extraction_sets import DEV_PARTS, LEARNT_SETS, SHORT, read_set
+from extraction_sets import DEV_PARTS, LEARNT_SETS, SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
@@ -128,8 +128,7 @@ def tasks_in(options: argparse.Namespace, name: str) -> list[Task]:
 
 def measure(options: argparse.Namespace) -> Iterator[Judged]:
     """Every template, number of samples and draw, without entities and with them."""
-    is_shipped = options.pretrained == "shipped"
-    pretrained = read_pretrained(None if is_shipped else options.pretrained)
+    pretrained = read_pretrained(options.pretrained)
     for name in options.sets:
         tasks = tasks_in(options, name)
         for entities in (False, True) if name != LONG else (False,):
@@ -228,9 +227,7 @@ def print_terms(table: Table, terms: Floats, learnt: Logistic) -> None:
 def main() -> None:
     """Read the options, collect or merge, learn, print."""
     parser = make_parser(__doc__)
-    parser.add_argument(
-        "--sets", nargs="+", choices=(*LEARNT_SETS, INSTITUTIONS), default=LEARNT_SETS
-    )
+    parser.add_argument("--sets", nargs="+", choices=(*SETS, INSTITUTIONS), default=LEARNT_SETS)
     parser.add_argument("--samples", nargs="+", type=int, default=tuple(SAMPLE_COUNTS))
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--documents", type=int, default=60)

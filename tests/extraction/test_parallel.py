@@ -27,6 +27,7 @@ from featpipe.extraction.scoring.parallel import (
     RankedValues,
     choose_further,
     further_probabilities,
+    further_terms,
     parallel_places,
     terms_of,
 )
@@ -57,16 +58,11 @@ NONE = np.empty(0, np.int32)
 HOLDERS = ("瑞丰投资", "明德实业", "宏远控股", "嘉禾资本", "天成集团", "永泰科技")
 
 
-def likeness(text: str, *values: str, kinds: Sequence[int] = ()) -> list[dict[str, float]]:
+def likeness(text: str, *values: str) -> list[dict[str, float]]:
     """Of the places of values to that of the first one, which is among them."""
     features = features_of(text)
     spans = [(text.index(value), text.index(value) + len(value)) for value in values]
-    rows = parallel_places(
-        features.lists,
-        features.tokens.spans(spans),
-        [1] * len(spans),
-        np.array(kinds or [0] * len(spans)),
-    )
+    rows = parallel_places(features.lists, features.tokens.spans(spans), [1] * len(spans))
     assert np.array_equal(rows, rows.transpose(1, 0, 2))
     return [dict(zip(PARALLEL, row, strict=True)) for row in rows[:, 0].tolist()]
 
@@ -112,13 +108,6 @@ def test_equal_words_before_two_values_are_counted_from_the_values_on() -> None:
     assert same["length unlike"] == pytest.approx(np.log(1.5))
 
 
-def test_values_are_of_one_kind_by_equal_numbers_but_for_none() -> None:
-    text = "甲建公司、乙建公司、丙建、丁建"
-    rows = likeness(text, "甲建公司", "乙建公司", "丙建", kinds=(7, 7, 8))
-    assert [row["same kind"] for row in rows] == [0.0, 1.0, 0.0]  # none is beside itself
-    assert not likeness(text, "甲建公司", "乙建公司")[1]["same kind"]
-
-
 def places(*pairs: tuple[int, int, str], n: int) -> Floats:
     """Of n values, like in nothing but what is named of some pairs."""
     columns = np.zeros((n, n, len(PARALLEL)))
@@ -130,8 +119,17 @@ def places(*pairs: tuple[int, int, str], n: int) -> Floats:
 def ranked(p: Sequence[float], columns: Floats, **others: object) -> RankedValues:
     """Values as far behind the best as they are less likely, and nothing else but what is named."""
     behind = (log_odds(np.array(p)) - log_odds(np.array(p[:1]))) / 4
-    values = RankedValues(np.array(p), columns, behind, np.zeros(len(p)), few=0.2, several=0.0)
+    values = RankedValues(np.array(p), np.array(p), columns, behind, np.zeros(len(p)), few=0.2)
     return replace(values, **others)
+
+
+def likely(
+    chosen: Sequence[int], values: RankedValues, expected: ExpectedNumber | None = None
+) -> Floats:
+    """How likely each value after the first is, none of them by itself."""
+    return further_probabilities(
+        further_terms(chosen, values, np.zeros(len(values.probabilities)), expected)
+    )
 
 
 def test_a_list_or_a_like_place_adds_to_the_log_odds() -> None:
@@ -145,9 +143,7 @@ def test_a_list_or_a_like_place_adds_to_the_log_odds() -> None:
 def test_the_fewer_samples_the_more_it_tells_that_others_rejected_a_value() -> None:
     listed = places((0, 1, "listed"), n=2)
     given = [
-        further_probabilities(
-            [0, 1], ranked([0.9, 0.6], listed, few=few, rejected=np.array([0.0, rejected]))
-        )[0]
+        likely([0, 1], ranked([0.9, 0.6], listed, few=few, rejected=np.array([0.0, rejected])))[0]
         for few in (0.2, 0.5)
         for rejected in (0.0, 1.0)
     ]
@@ -172,19 +168,28 @@ def test_a_list_is_followed_from_value_to_value() -> None:
 
 def test_a_value_is_as_likely_as_it_is_beside_all_others_that_are_given() -> None:
     joined = ranked([0.8, 0.4, 0.4, 0.4], places((0, 1, "listed"), (1, 2, "listed"), n=4))
-    second, third = further_probabilities([0, 1, 2], joined).tolist()
-    assert second == third > further_probabilities([0, 3], joined)[0]
-    assert further_probabilities([0, 2], joined) == further_probabilities([0, 3], joined)
+    second, third = likely([0, 1, 2], joined).tolist()
+    assert second == third > likely([0, 3], joined)[0]
+    assert likely([0, 2], joined) == likely([0, 3], joined)
+
+
+def test_the_surer_a_value_is_by_itself_the_likelier_it_is_right_beside_others() -> None:
+    values = ranked([0.9, 0.4, 0.4], places((0, 1, "listed"), (0, 2, "listed"), n=3))
+    values = replace(values, confidences=np.array([0.9, 0.8, 0.3]))
+    surer, other = likely([0, 1, 2], values).tolist()
+    assert surer > other
+    # A place like the others' adds to it.
+    assert other > likely([0, 2], replace(values, places=places(n=3)))[0]
 
 
 def test_other_fields_tell_how_many_values_there_should_be() -> None:
-    p, apart = [0.9, 0.5, 0.45, 0.45], ~np.eye(4, dtype=bool)
-    values = ranked(p, places((0, 1, "listed"), (0, 2, "left like"), (0, 3, "left like"), n=4))
+    p, apart = [0.9, 0.4, 0.4, 0.4], ~np.eye(4, dtype=bool)
+    values = ranked(p, places(*((0, n, "left like") for n in (1, 2, 3)), n=4))
     three, one = (ExpectedNumber(np.array([n] * 4), np.full(4, 0.9)) for n in (3, 1))
     assert choose_further(0, values, apart) == [1, 2, 3]
     assert choose_further(0, values, apart, expected=three) == [1, 2]
     assert choose_further(0, values, apart, expected=one) == []
-    doubtful = ranked([0.9, 0.2, 0.15, 0.1], values.places)
+    doubtful = ranked([0.9, 0.2, 0.2, 0.2], values.places)
     assert choose_further(0, doubtful, apart) == []
     assert choose_further(0, doubtful, apart, expected=three) == [1, 2]
     # The surer they are, and the more of them, the more they tell; half of them tell nothing.
@@ -192,9 +197,9 @@ def test_other_fields_tell_how_many_values_there_should_be() -> None:
     assert 0 < ExpectedNumber(np.array([3]), np.array([0.3])).log_odds(2) < three.log_odds(2) < 1.5
     assert ExpectedNumber(np.array([1, 3]), np.full(2, 0.7)).log_odds(2) == 0
     # A value too many is less likely; none is likelier than by itself.
-    alone = further_probabilities([0, 1, 2], values)
-    assert (further_probabilities([0, 1, 2], values, three) == alone).all()
-    assert (further_probabilities([0, 1, 2], values, one) < alone).all()
+    alone = likely([0, 1, 2], values)
+    assert (likely([0, 1, 2], values, three) == alone).all()
+    assert (likely([0, 1, 2], values, one) < alone).all()
 
 
 def test_where_most_documents_have_several_a_likely_value_needs_no_like_place() -> None:
@@ -396,7 +401,7 @@ def test_cells_below_one_header_are_near_to_a_list() -> None:
         (text.index(own), text.index(own) + len(own))
         for own in ("oak door", "brass closer", "closer", "6")
     ]
-    rows = parallel_places(features.lists, features.tokens.spans(spans), [1] * 4, np.zeros(4, int))
+    rows = parallel_places(features.lists, features.tokens.spans(spans), [1] * 4)
     # Nothing is beside itself; a part of a cell, or another column's, is in no list with a cell.
     assert rows[0, :, listed].tolist() == [0.0, 0.5, 0.0, 0.0]
 

@@ -77,11 +77,6 @@ class EntityMarks:
         roughly = np.where(is_most, mix(label, _ROUGHLY), _NO_ENTITY)
         return np.where(is_most & (shared == whole), label, roughly)
 
-    def exact_labels(self, first: Ints, last: Ints) -> Ints:
-        """The label (n,) of the entity that each span of tokens is, 0 for others."""
-        is_exact = (self.first[first] == first) & (self.last[first] == last)
-        return np.where(is_exact, self.label[first], 0)
-
     def cuts(self, first: Ints, last: Ints) -> Ints:
         """How many of the two ends (n,) of each span of tokens are inside an entity."""
         return self.is_inside[first].astype(np.int64) + self.is_inside[last]

@@ -24,6 +24,7 @@ from featpipe.extraction.scoring.parallel import (
     RankedValues,
     choose_further,
     further_probabilities,
+    further_terms,
     labelled_again,
 )
 from featpipe.extraction.scoring.ranking import (
@@ -220,16 +221,14 @@ class FieldModel:
         A further value is likely by its place beside the others as well; the more one of them is,
         the likelier is the first that it stands beside, unless they are amounts.
         """
-        n = len(scored.parallel)
         if self.is_untaught and len(chosen) > 1:
             own = listed_confidences(scored.confidences[chosen], scored.rows[chosen, _SHARE])
             return dict(zip(chosen, np.minimum.accumulate(own).tolist(), strict=True))
         p = {number: float(scored.confidences[number]) for number in chosen}
-        if len(chosen) < 2 or max(chosen) >= n or self._column(scored, chosen[0]):
+        if not self.is_further_ranked(scored, chosen):
             return p
         first, *others = chosen
-        further = further_probabilities(chosen, self.ranked(scored), expected)
-        further = np.maximum(further, self._usual(scored)[others])
+        further = further_probabilities(self.further_terms(scored, chosen, expected))
         most = float(further.max())
         if self.kind in AMOUNTS:
             # It may be a part of the total that was likeliest.
@@ -239,6 +238,17 @@ class FieldModel:
             gained = sigmoid(log_odds(scored.confidences[first]) + _FIRST_OF_SEVERAL * most)
         ranked = sorted(zip(others, further.tolist(), strict=True), key=lambda pair: -pair[1])
         return {first: max(most, float(gained))} | dict(ranked)
+
+    def is_further_ranked(self, scored: Scored, chosen: Sequence[int]) -> bool:
+        """Whether there are values after the first, chosen for how likely they are beside it."""
+        is_ranked = len(chosen) > 1 and max(chosen) < len(scored.parallel)
+        return is_ranked and not self._column(scored, chosen[0])
+
+    def further_terms(
+        self, scored: Scored, chosen: Sequence[int], expected: ExpectedNumber | None = None
+    ) -> Floats:
+        """Of each reported value but the first, what tells how likely it is right."""
+        return further_terms(chosen, self.ranked(scored), self._usual(scored), expected)
 
     def _column(self, scored: Scored, first: int) -> list[int]:
         """The other cells below a header that names a field of which nothing else is known."""
@@ -256,11 +266,11 @@ class FieldModel:
 
     def ranked(self, scored: Scored) -> RankedValues:
         """The values of a document that may be given beside each other."""
-        n, evidence = len(scored.parallel), self.values.evidence
-        rows, p = scored.rows[:n], scored.probabilities[:n]
+        n = len(scored.parallel)
+        rows = scored.rows[:n]
         return RankedValues(
-            p, scored.parallel, rows[:, _BEHIND_BEST], rows[:, _REJECTED],
-            evidence.few, evidence.several,
+            scored.probabilities[:n], scored.confidences[:n], scored.parallel,
+            rows[:, _BEHIND_BEST], rows[:, _REJECTED], self.values.evidence.few,
         )  # fmt: skip
 
     def _usual(self, scored: Scored) -> Floats:
@@ -390,7 +400,7 @@ def _score(
     )
     if not len(found):
         none = np.empty(0)
-        nowhere = parallel_columns(features, found, (), none)
+        nowhere = parallel_columns(features, (), none)
         columns = value_rows(features, (), frozenset(), model.rejected)
         headed = np.empty(0, bool)
         return Scored(
@@ -411,7 +421,7 @@ def _score(
     best, ranked = best[order], tuple(groups[number] for number in order)
     p, values, measured = p[order], values[order], measured[best]
     has_further = model.may_be_many and model.first_of(p, confidences, measured, MOST_EXPECTED)
-    parallel = parallel_columns(features, found, ranked, p if has_further else np.empty(0))
+    parallel = parallel_columns(features, ranked, p if has_further else np.empty(0))
     first = found.first[best]
     return Scored(
         found, logits, ranked, p, values, hashed.at(best).matrix(), measured, parallel, confidences,

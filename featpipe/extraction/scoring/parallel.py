@@ -1,13 +1,13 @@
 """Parallel places: further values of a field, found by the places of those that are found.
 
 A document of several contracts, pledges or sellers names each of them in a like place: joined by 、
-or "and", between the same words, of the same kind. A value's own probability is that of being the
+or "and", between the same words, of a like length. A value's own probability is that of being the
 value of the field; whether it is one beside others, its place tells as well, and the fewer samples
 there are, how far its best mention is behind the best of all. A logistic regression over these says
 how likely, the likeliest is taken, and its own places count for those that are left: a list is
-followed to its end. The weights were learnt once over the parts for development of
-announcements, event sentences and receipts, with pretrained fields and without
-(``scripts/learn_parallel.py``).
+followed to its end. How likely a value is right that is reported beside others, its confidence by
+itself tells as well. The weights were learnt once over the parts for development of announcements,
+event sentences, receipts, freezes, case facts and trades of shares (``scripts/learn_parallel.py``).
 
 Guarantee: the likeliest value of a field never depends on it.
 """
@@ -35,28 +35,25 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 #: Of a value and another: whether one list joins them, or one role that labels give to both, and
-#: less so cells below one header; the
-#: share of the tokens before both, and behind both, that are equal; whether both are entities of
-#: one label, or have the shape of the field's type; how far one is longer, up to 1 for e times as
-#: long. All in [0, 1].
-PARALLEL = ("listed", "left like", "right like", "same kind", "length unlike")
-_LISTED, _LEFT, _KIND, _LENGTH = map(
-    PARALLEL.index, ("listed", "left like", "same kind", "length unlike")
-)
+#: less so cells below one header; the share of the tokens before both, and behind both, that are
+#: equal; how far one is longer, up to 1 for e times as long. All in [0, 1].
+PARALLEL = ("listed", "left like", "right like", "length unlike")
+_LISTED, _LEFT, _LENGTH = map(PARALLEL.index, ("listed", "left like", "length unlike"))
 #: Terms of the log odds that a value is one beside others, and their weights: its own log odds,
 #: those of the likeliest, and PARALLEL: the most over the others, but for the length, which is
 #: compared with the likeliest's; how far it is behind the best mention, alone and by how few
-#: samples there are, and so whether they rejected it; like words behind it, by how many values
-#: they have.
+#: samples there are, and so whether they rejected it.
 TERMS = (
     "log odds", "log odds of first", *PARALLEL, "behind best", "few behind best", "few rejected",
-    "several right like",
 )  # fmt: skip
-_RIGHT = PARALLEL.index("right like")
-WEIGHTS = np.array([0.23, 0.43, 1.04, 1.06, 0.39, 0.95, -0.43, 2.02, 0.45, -2.4, 0.55])
-BIAS = -1.5
+WEIGHTS = np.array([0.72, 0.24, 1.96, 0.8, 0.97, 0.27, 1.23, 0.62, -2.75])
+BIAS = -0.63
 #: Least probability of a further value that is reported.
-LEAST = 0.25
+LEAST = 0.35
+#: Of a further value that is reported, what tells how likely it is right.
+FURTHER_TERMS = ("log odds beside", "confidence")
+FURTHER_WEIGHTS = np.array([0.36, 3.02])
+FURTHER_BIAS = -1.09
 #: Least probability by itself, where most documents have several values: in the sets that the
 #: weights were learnt on, few have.
 LEAST_USUAL = 0.5
@@ -197,7 +194,7 @@ def _behind_brackets(opens: Bools, closes: Bools) -> Ints:
 
 
 def parallel_places(
-    lists: ListContext, mentions: tuple[Ints, Ints], counts: Sequence[int], kinds: Ints
+    lists: ListContext, mentions: tuple[Ints, Ints], counts: Sequence[int]
 ) -> Floats:
     """How far each of n values is like each other: (n, n, len(PARALLEL)).
 
@@ -208,7 +205,6 @@ def parallel_places(
         mentions: the tokens that the mentions of all values begin at, and those that they end
             before; of each value the best first.
         counts: (n,) how many mentions each value has.
-        kinds: (n,) of the best mentions, equal for a like kind and 0 for none.
 
     """
     starts, ends = mentions
@@ -216,10 +212,9 @@ def parallel_places(
     start, end = starts[at], ends[at]
     n = len(counts)
     columns = np.empty((n, n, len(PARALLEL)))
-    columns[:, :, :_KIND] = np.maximum.reduceat(
+    columns[:, :, :_LENGTH] = np.maximum.reduceat(
         lists.likeness((start, end), (starts, ends)), at, axis=1
     )
-    columns[:, :, _KIND] = (kinds[:, None] == kinds) & (kinds != 0)
     length = np.log(end - start)
     columns[:, :, _LENGTH] = np.minimum(np.abs(length[:, None] - length), 1.0)
     overlaps = (starts < end[:, None]) & (start[:, None] < ends)
@@ -250,15 +245,16 @@ class RankedValues:
     """
 
     probabilities: Floats
-    """Of each by itself."""
+    """Of each by itself, by the field's own curve."""
+    confidences: Floats
+    """Of each by itself, as :mod:`featpipe.extraction.scoring.confidence` has them."""
     places: Floats
     """(n, n, len(PARALLEL)) as :func:`parallel_places` gives it."""
     behind_best: Floats
     """These two of the value columns (:mod:`featpipe.extraction.scoring.ranking`)."""
     rejected: Floats
     few: float
-    """These two of the field's :class:`~featpipe.extraction.scoring.calibration.Evidence`."""
-    several: float
+    """Of the field's :class:`~featpipe.extraction.scoring.calibration.Evidence`."""
 
     def listed(self, joined: Bools) -> RankedValues:
         """The same, of which some (n, n) are in one list, too."""
@@ -289,20 +285,23 @@ def terms_of(values: RankedValues, near: Floats, first: int = 0) -> Floats:
     terms[:, n] = values.behind_best
     terms[:, n + 1] = values.few * values.behind_best
     terms[:, n + 2] = values.few * values.rejected
-    terms[:, n + 3] = values.several * near[:, _RIGHT]
     return terms
 
 
-def further_probabilities(
-    chosen: Sequence[int], values: RankedValues, expected: ExpectedNumber | None = None
+def further_terms(
+    chosen: Sequence[int],
+    values: RankedValues,
+    usual: Floats,
+    expected: ExpectedNumber | None = None,
 ) -> Floats:
-    """How likely each value after the first is, beside the others that are given: (n - 1,).
+    """Terms (n - 1, len(FURTHER_TERMS)) of each value after the first, beside the others.
 
     A value too many, by other fields, is less likely; one that is not, is no likelier.
 
     Args:
         chosen: numbers of n values, the likeliest first.
         values: of the document.
+        usual: of the values of the document, how likely each is without a like place.
         expected: how many there should be, if other fields tell.
 
     """
@@ -311,7 +310,13 @@ def further_probabilities(
     odds = values.log_odds(near, first)[others]
     if expected is not None:
         odds += [min(expected.log_odds(number), 0.0) for number in range(2, len(chosen) + 1)]
-    return np.asarray(sigmoid(odds))
+    odds = np.maximum(odds, log_odds(usual[others]))
+    return np.column_stack((odds, values.confidences[others]))
+
+
+def further_probabilities(terms: Floats) -> Floats:
+    """How likely reported further values (n,) are right, by :func:`further_terms`."""
+    return np.asarray(sigmoid(np.einsum("nt,t->n", terms, FURTHER_WEIGHTS) + FURTHER_BIAS))
 
 
 def choose_further(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.calibration import Evidence, calibrate
-from featpipe.extraction.scoring.candidates import SHAPE
 from featpipe.extraction.scoring.logistic import Logistic, fit_logistic, sigmoid
 from featpipe.extraction.scoring.parallel import LEAST_OWN, PARALLEL, parallel_places
 from featpipe.extraction.values.text import fold
@@ -139,7 +138,7 @@ def _by_other_mentions(
 
 
 def parallel_columns(
-    features: PageFeatures, found: Candidates, groups: Sequence[Group], probabilities: Floats
+    features: PageFeatures, groups: Sequence[Group], probabilities: Floats
 ) -> Floats:
     """How far a document's values stand in like places: (n, n, len(PARALLEL)).
 
@@ -149,15 +148,11 @@ def parallel_columns(
     n = int(np.flatnonzero(probabilities >= LEAST_OWN).max(initial=-1)) + 1
     if n < 2:
         return np.zeros((n, n, len(PARALLEL)))
-    tokens = features.tokens
-    best = np.array([group.candidate for group in groups[:n]])
-    labels = features.entities.exact_labels(found.first[best], found.last[best])
     mentions = [group.spans[:_MOST_COMPARED] for group in groups[:n]]
     return parallel_places(
         features.lists,
-        tokens.spans([span for own in mentions for span in own]),
+        features.tokens.spans([span for own in mentions for span in own]),
         [len(own) for own in mentions],
-        np.where(found.origin[best] & SHAPE, SHAPE, labels),
     )
 
 
