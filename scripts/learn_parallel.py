@@ -167,8 +167,9 @@ def main() -> None:
     figures = {}
     learnt = learn([(p.name, p.k, p.terms, p.right) for p in pieces], figures)
     print_weights(TERMS, learnt)
-    further = [(p.name, p.k, p.further_terms, p.further_right) for p in pieces]
-    print_weights(FURTHER_TERMS, learn(further, {}))
+    further = [(p.name, p.k, p.further_terms, p.further_right) for p in pieces if p.further_right]
+    if further:
+        print_weights(FURTHER_TERMS, learn(further, {}))
     finish("learn_parallel", options, figures)
 
 
