@@ -6,6 +6,9 @@ threads, which MKL does not: batch invariance depends on it. A single row would 
 order by layers of more than 1,024 inputs, so it is computed as two. Its ops are private to torch;
 where they are missing, a plain layer replaces it and `is_invariant` is False.
 
+Processors without AVX-512 have no kernel for bf16: `WidenedLinear` multiplies it there, so that a
+cache goes on in mixed precision on any machine.
+
 Its kernels for AMX, the matrix unit of Intel's processors, cut the sum over a layer's inputs into
 pieces by the number of rows and of threads, so that a row's bits would depend on the other rows:
 `AmxLinear` is for them.
@@ -98,6 +101,20 @@ class PrepackedLinear:
             x, self._weight, self._bias, name, [], algorithm
         )
         return y
+
+
+class WidenedLinear(PrepackedLinear):
+    """bf16 on a processor that oneDNN has no kernel for: float32, in which its products are exact.
+
+    The sums are float32's, as a kernel for bf16 has them, and rounded once. As slow as float32.
+    """
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
+        super().__init__(weight.float(), bias.float())
+
+    def __call__(self, x: torch.Tensor, activation: Activation = "none") -> torch.Tensor:
+        """See `Linear`."""
+        return super().__call__(x.float(), activation).to(x.dtype)
 
 
 class AmxLinear(PrepackedLinear):
@@ -259,9 +276,11 @@ def make_linear(
         return CardLinear(weight, bias)
     if device.type != "cpu" or not has_prepacked():
         return PlainLinear(weight, bias)
-    if dtype == torch.bfloat16 and lists_instructions("amx_bf16"):
+    if dtype != torch.bfloat16:
+        return PrepackedLinear(weight, bias)
+    if lists_instructions("amx_bf16"):
         return AmxLinear(weight, bias)
-    return PrepackedLinear(weight, bias)
+    return (PrepackedLinear if multiplies_bf16() else WidenedLinear)(weight, bias)
 
 
 def has_prepacked() -> bool:
@@ -272,6 +291,12 @@ def has_prepacked() -> bool:
         and hasattr(ops, "_linear_pointwise")
         and hasattr(ops, "_reorder_linear_weight")
     )
+
+
+def multiplies_bf16() -> bool:
+    """Whether oneDNN has kernels of bf16 for this processor; they need AVX-512 at least."""
+    is_supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+    return is_supported is None or bool(is_supported())
 
 
 def apply_activation(y: torch.Tensor, activation: Activation) -> torch.Tensor:
