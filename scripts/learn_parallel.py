@@ -77,12 +77,12 @@ class Others:
         is_right = [any(one.means(group.value) for one in gold) for group in scored.groups[:n]]
         start, end = scored.groups[0].spans[0]
         terms = terms_of(model.ranked(scored), scored.parallel[:, 0]).round(4).tolist()
-        for group, own, right in zip(scored.groups, terms, is_right, strict=False):
+        for group, own, right in zip(scored.groups[:n], terms, is_right, strict=True):
             a, b = group.spans[0]
             if b <= start or end <= a:
                 self.terms.append(own)
                 self.right.append(right)
-        if len(chosen) > 1 and model.is_further_ranked(scored, chosen):
+        if model.is_further_ranked(scored, chosen):
             self.further_terms.extend(model.further_terms(scored, chosen).round(4).tolist())
             self.further_right.extend(is_right[number] for number in chosen[1:])
 

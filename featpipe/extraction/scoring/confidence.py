@@ -16,10 +16,9 @@ foretells of a set, and of a kind of documents, that the weights were not learnt
 likeliest values have an expected calibration error of .02 to .05, with 5 samples and with 20, and
 of .05 to .08 those of the sets that we wrote, of which more are right than is said; of those said
 to be sure (.9 and more) .90 to .99 are right, and .65 to .94 of event sentences, which have hardly
-any. Boosted trees over all columns foretell a set
-that they were not learnt on no better. Offsets learnt from a field's, or a template's, own left-out
-samples lower the error nowhere: a few samples tell the share of right values no closer than
-templates differ in it.
+any. Boosted trees over all columns foretell a set that they were not learnt on no better. Offsets
+learnt from a field's, or a template's, own left-out samples lower the error nowhere: a few samples
+tell the share of right values no closer than templates differ in it.
 
 Where nothing but a field's names is known, how the document says them tells: the weights of such
 fields were learnt by ``scripts/eval_without_samples.py`` from three sets of written documents, and

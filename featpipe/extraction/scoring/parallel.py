@@ -48,7 +48,7 @@ TERMS = (
 )  # fmt: skip
 WEIGHTS = np.array([0.72, 0.24, 1.96, 0.8, 0.97, 0.27, 1.23, 0.62, -2.75])
 BIAS = -0.63
-#: Least probability of a further value that is reported.
+#: Least probability of being one beside the others, of a further value that is reported.
 LEAST = 0.35
 #: Of a further value that is reported, what tells how likely it is right.
 FURTHER_TERMS = ("log odds beside", "confidence")
