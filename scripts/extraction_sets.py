@@ -6,10 +6,11 @@ tuned or learnt looks at the part ``dev`` alone; ``held-out`` is measured when t
 rests on pretrained fields is tuned on one half of ``dev`` with fields pretrained on the other.
 
 Four sets lie in the folder of data. ``freezes`` is written by ``freeze_documents.py``, and
-``parties`` by ``party_documents.py``. ``thefts``, ``trades`` and ``repurchases`` lie in
-``data/labelled`` and were written by hand: case facts of eighteen courts, and announcements of
-shares that thirteen companies' holders traded, and that twelve companies bought back. Six
-institutions of each were held out when they were written, by others.
+``parties`` by ``party_documents.py``. The others lie in ``data/labelled`` and were written by hand:
+case facts of eighteen courts, and announcements of shares that thirteen companies' holders traded,
+that twelve companies bought back, and that thirteen companies' holders pledged; short news of
+companies, of five kinds. Six institutions of each, and eight of seventeen sources of news, were
+held out when they were written, by others.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ _BY_HAND = {
     "thefts": "theft_facts",
     "trades": "share_trades",
     "repurchases": "share_repurchases",
+    "pledges": "share_pledges",
+    "news": "company_news",
 }
 SETS = (*LEARNT_SETS, *_WRITTEN, *_BY_HAND)
 SHORT = {"fddc_hetong": "fddc", "fewfc_base": "fewfc"}
