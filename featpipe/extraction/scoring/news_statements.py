@@ -64,25 +64,27 @@ _FINANCINGS = (
             rf"{_BEFORE_LIST}{_LIST}(?:等)?(?:\d*[多几两三四五]?[家位名]?(?:新|老)?(?:股东|机构|投资者?方?))?"
             rf"(?:全部|继续|共同|联合|独家|战略|跟|参){{0,2}}(?:跟投|参投|投资(?!方|者|人|机构|部门|协议)|跟进|加码|注资|出资|入股)"
         ),
-        {"names": "投资方"},
+        {"names": "出资之方"},
     ),
     _Told(
         re.compile(rf"(?<!老)投资(?:方|人|机构)(?:阵容)?(?:包括|分别为|还有|为|是|有|:)了?{_LIST}(?=[。;\n]|等|,(?!跟投))"),
-        {"names": "投资方"},
+        {"names": "出资之方"},
     ),
     _Told(
         re.compile(
             rf"{SUBJECT}{ACTS}(?:完成|获得?|拿到|斩获|官宣|敲定|落袋|引入)了?[^,。;\n]{{0,24}}?(?:融资|投资|{_ROUND}|战投)"
         ),
-        {"name": "被投资方"},
+        {"name": "获投公司"},
     ),
     _Told(
         re.compile(rf"估值(?:或|约|将|已|可|仅|一度)?(?:为|达到?|是|至|超过?|升至|增至|:)?{ABOUT}(?P<worth>{AMOUNT})"),
         {"worth": "估值"},
     ),
     _Told(
-        re.compile(rf"{EDGE}(?P<day>{WHEN})[^。;\n]{{0,40}}?(?:完成|获|宣布|官宣|引入)[^。;\n]{{0,30}}?(?:融资|投资)"),
-        {"day": "事件时间"},
+        re.compile(
+            rf"(?P<day>{WHEN})(?!电)[^。;\n]{{0,40}}?(?:完成|获|宣布|官宣|引入|拿到|传来|签署|新增|入股)[^。;\n]{{0,40}}?(?:融资|投资|股东)"
+        ),
+        {"day": "所报之时"},
     ),
 )
 _EXCHANGE = (
@@ -103,7 +105,7 @@ _LISTINGS = (
             r"(?P<stage>(?:终止|暂停|恢复)上市(?!公司)|撤回(?:上市|ipo)?申请|(?:ipo|首发|上市申请)(?:申请)?(?:获受理|过会|获通过|被否|终止)"
             r"|(?:正式|成功)(?:挂牌|登陆|上市)|挂牌上市|登陆[\u4e00-\u9fff]{1,3}板|首日交易|摘牌|(?:筹备|拟|重启|冲刺)[^,。;\n]{0,4}(?:上市|ipo))"
         ),
-        {"stage": "上市环节"},
+        {"stage": "上市之事"},
     ),
     _Told(
         re.compile(
@@ -122,16 +124,16 @@ _LISTINGS = (
     ),
     _Told(
         re.compile(
-            rf"{SUBJECT}(?:股票)?{ACTS}(?:在|于|登陆|赴|冲刺|被)[^,。;\n]{{2,14}}?(?:上市|挂牌|首日交易|敲|摘牌)"
+            rf"{SUBJECT}(?:股票)?{ACTS}正?(?:在|于|登陆|赴|冲刺|被|重启|筹备|向|撤回|递交)[^,。;\n]{{1,14}}?(?:上市|挂牌|首日交易|敲|摘牌|ipo)"
             r"|(?:决定|关于)(?P<held>[^,。;\n]{2,30}?)(?:人民币普通股)?(?:股票)?(?:终止|暂停|恢复|[^,。;\n]{0,8}?)上市"
         ),
-        {"name": "公司名称", "held": "公司名称"},
+        {"name": "所报公司", "held": "所报公司"},
     ),
     _Told(
         re.compile(
             rf"(?P<day>{WHEN})[^。;\n]{{0,36}}?(?:挂牌|上市|登陆|首日交易|摘牌|过会|获受理|敲锣|敲钟|退市)"
         ),
-        {"day": "事件时间"},
+        {"day": "所报之时"},
     ),
 )
 _PERIOD = (
@@ -146,14 +148,14 @@ _LOSSES = (
             rf"(?P<period>{_PERIOD})(?=[^。;\n]{{0,30}}?(?:净?亏损?|亏了|净利|业绩|营收|年报|收入))"
             rf"|(?:预告|业绩|报告)期(?:间)?:?(?P<of>{_PERIOD})"
         ),
-        {"period": "财报周期", "of": "财报周期"},
+        {"period": "所报期间", "of": "所报期间"},
     ),
     _Told(
         re.compile(
             rf"(?<!上年同期)(?<!去年同期)(?<!年)(?<!扣非后)(?<!每股)(?:净亏损?|亏损额?|亏了|预亏|巨亏|净亏)(?:达|为|约|更正为|高达|超|近|人民币)?{ABOUT}"
             rf"(?P<loss>{AMOUNT}(?:[-至到~—–]{{1,2}}{AMOUNT})?)"
         ),
-        {"loss": "净亏损"},
+        {"loss": "所报亏损"},
     ),
     _Told(
         re.compile(
@@ -180,7 +182,7 @@ _LOSSES = (
             rf"{SUBJECT}{ACTS}(?:{WHEN})?(?:晚间?|在[^,。;\n]{{2,8}}?中)?(?:披露|公布|发布|公告|更新|交出)"
             rf"|{EDGE}(?P<loser>[^\s,。;:!?\"「」《》()]{{2,24}}?)(?:{_PERIOD})(?:净亏|亏)"
         ),
-        {"name": "公司名称", "loser": "公司名称"},
+        {"name": "所报公司", "loser": "所报公司"},
     ),
 )
 _OFFICE = (
@@ -193,16 +195,16 @@ _SUMMONS = (
             rf"(?:(?<![^\s,。;:!?*、被由经从])|会同|联合|(?<=[局委厅办部会院处所])[和与及])(?P<office>(?!该|会同){_OFFICE})"
             r"(?=[^。;\n]{0,80}?约[谈见])"
         ),
-        {"office": "约谈机构"},
+        {"office": "约谈之方"},
     ),
     _Told(
         re.compile(
             rf"(?:约谈|约见)了?(?P<name>[^\s,。;:!?\"「」《》]{{2,30}}?)(?=[,。;\n\s]|主要|负责人|相关|董事|高管|法定|总经理|区域|谈话|的通报|的情况)"
             rf"|对(?P<of>[^\s,。;:!?]{{2,30}}?)(?:进行|实施|开展|负责人)[^,。;\n]{{0,12}}?约谈"
         ),
-        {"name": "公司名称", "of": "公司名称"},
+        {"name": "所报公司", "of": "所报公司"},
     ),
-    _Told(re.compile(rf"{SUBJECT}再?被[^,。;\n]{{0,24}}?约谈"), {"name": "公司名称"}),
+    _Told(re.compile(rf"{SUBJECT}再?被[^,。;\n]{{0,24}}?约谈"), {"name": "所报公司"}),
     _Told(
         re.compile(
             rf"(?P<day>{WHEN})[^。;\n]{{0,40}}?(?:约谈|约见)|约谈发生在(?P<at>{WHEN})"
@@ -217,11 +219,11 @@ _SUMMONS = (
             r"|(?<![\u4e00-\u9fff])因(?:其|旗下)?(?P<because>[^,。;\n]{4,40}?),[^。;\n]{0,30}?约[谈见]"
             r"|经查[,:](?:该?(?:平台|公司|企业|机构))?(?P<found>[^,。;\n]{4,40})"
         ),
-        dict.fromkeys(("reason", "said", "has", "because", "found"), "约谈原因"),
+        dict.fromkeys(("reason", "said", "has", "because", "found"), "约谈之因"),
     ),
     _Told(
         re.compile(r"(?:要求|责令|敦促|督促|责成)(?:其|平台|企业|公司|该公司|该所|该企业|[^,。;:\n]{2,8}?(?:公司|平台))?:?(?P<demands>[^。\n]{4,160})"),
-        {"demands": "要求"},
+        {"demands": "所提要求"},
     ),
 )
 #: What a text has of which these tell, and what they tell.
@@ -233,7 +235,7 @@ _KINDS = (
 )
 _LISTED = frozenset(["names"])
 #: Labels of names.
-_NAMED = frozenset(["公司名称", "被投资方"])
+_NAMED = frozenset(["所报公司", "获投公司"])
 _demand = re.compile(r"(?:[并和且]|以及|\([一二三四五六\d]\)|[一二三四五六]是|\d\.|如[^,。;]{2,14}?应)*(?P<one>[^,;。\n]{4,40})")
 #: Clauses behind an order that are none of it.
 _no_demand = re.compile(r"表示|回应|承诺|称|负责人(?!员)|记者|此次|同时表|目前")
@@ -261,7 +263,7 @@ def _of_match(folded: str, match: re.Match[str], labels: dict[str, str]) -> Iter
             spans = list(names_in(folded, start, end))
             yield from (Phrase(*span, words) for span in spans)
             if words == "领投方":
-                yield from (Phrase(*span, "投资方") for span in spans)
+                yield from (Phrase(*span, "出资之方") for span in spans)
         elif group == "demands":
             yield from (Phrase(*span, words) for span in _demands(folded, start, end))
         elif words in _NAMED:

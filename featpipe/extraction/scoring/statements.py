@@ -201,6 +201,8 @@ _board = re.compile(rf"(?:^|\n){GAP}(?P<name>{ORGANISATION}){GAP}(?:董事会|�
 _SIGNED = 200
 #: An agency signs what it announces for others.
 _of_tenders = re.compile(r"中标|成交|采购|招标|磋商|询价|竞价|遴选")
+#: What speaks of others.
+_OFFICES = ("交易所", "法院", "局", "委员会")
 _HEADING = 150
 #: Of 累计质押, or of what holders have together.
 _of_sum = re.compile(r"累计|一致行动人(?:合计|共计|共同)")
@@ -288,7 +290,8 @@ def find_company(folded: str) -> Iterator[Phrase]:
             yield Phrase(start, end, "公司名称")
             return
     signed = _board.search(folded, max(len(folded) - _SIGNED, 0))
-    if signed and not _of_tenders.search(folded, 0, _HEADING):
+    is_office = signed is not None and signed["name"].endswith(_OFFICES)
+    if signed and not is_office and not _of_tenders.search(folded, 0, _HEADING):
         yield Phrase(*signed.span("name"), "公司名称")
 
 

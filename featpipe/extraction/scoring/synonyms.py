@@ -62,7 +62,7 @@ _about = re.compile(
     r"|联系人|联系方式|负责人|经理|代表|代表人|律师|意见|情况|概况|简介)\Z"
 )
 #: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.
-OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次", "套内", "分摊", "公摊")
+OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次", "套内", "分摊", "公摊", "被")
 #: Of a label, what says of which kind something is that has several.
 _kind_of = re.compile(r"(?P<kind>[^\W\d_a-z]{2,12})(?P<head>保证金|违约金|利率|期限)\Z")
 #: That say nothing of the kind.
@@ -154,7 +154,7 @@ def names_same(label: str, name: str) -> bool:
         label = in_brackets.sub("", label)
         at = label.find(name)
     if at < 0 or label[:at].endswith(OTHERS):
-        return False
+        return False  # nor is 被投资方 the 投资方
     rest = in_brackets.sub("", label[at + len(name) :])
     return not _about.search(rest)
 
