@@ -6,18 +6,28 @@ A name stands behind a mark, or behind words that say what it is (``智能驾驶
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.extraction.scoring.name_patterns import HAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
+class Told(NamedTuple):
+    """A pattern, and what a label would call its group that matches.
+
+    That is ``names`` of a list, ``clauses`` of an order, a name (``name...``), or a value.
+    """
+
+    pattern: str
+    words: str
+
+
 _UNIT = r"(?:人民币)?(?:[美欧日港]?元|英镑)"
 _NUMBER = r"(?:数[十百千]*|\d[\d,.]*[百千]?|[一二两三四五六七八九十百千]+)[万亿]"
-AMOUNT = (
-    rf"(?:近|[¥$])?(?:(?:{_NUMBER}|\d[\d,.]*)(?:{_UNIT})?[至到~—–-]{{1,2}})?(?:{_NUMBER}|\d[\d,.]{{3,}}|[十百千万亿]+){_UNIT}"
-)
+_LOW = rf"(?:{_NUMBER}|\d[\d,.]*)(?:{_UNIT})?[至到~—–-]{{1,2}}"
+AMOUNT = rf"(?:近|[¥$])?(?:{_LOW})?(?:{_NUMBER}|\d[\d,.]{{3,}}|[十百千万亿]+){_UNIT}"
 ABOUT = r"(?:人民币|共计|合计|分别|总计|共|或|约|将|超过?|达到?|为|是|至|:|,)*"
 WHEN = (
     r"(?:(?:当地时间)?(?:(?:\d{4}|[今去前明])年)?\d{1,2}月(?:\d{1,2}[日号]|[上中下]旬|[初底末])"
@@ -28,10 +38,13 @@ WHEN = (
 EDGE = r"(?<![^\s,。;:!?\"「」*◇●▍—|、】])"
 _RUN = r"[^\s,。;:!?\"「」《》*()]{2,28}?"
 #: A name that is the subject of what follows, with remarks in brackets.
-SUBJECT = rf"{EDGE}(?P<name>{_RUN}(?:\({HAN}{{1,8}}\){HAN}{{2,8}}公司)?)[」\"]?(?:\([^()\n]{{1,40}}\))?"
+SUBJECT = (
+    rf"{EDGE}(?P<name>{_RUN}(?:\({HAN}{{1,8}}\){HAN}{{2,8}}公司)?)[」\"]?(?:\([^()\n]{{1,40}}\))?"
+)
 #: Words between a subject and its verb.
 ACTS = (
-    rf"(?:{WHEN}|近日|日前|宣布|官宣|对外|正式|再次?|已经?于?|刚刚|率先|成功|将|拟|计划|于|公告|称|,|在[^,。;\n]{{2,8}}?)*"
+    rf"(?:{WHEN}|近日|日前|宣布|官宣|对外|正式|再次?|已经?于?|刚刚|率先|成功|将|拟|计划|于|公告|称|,"
+    r"|在[^,。;\n]{2,8}?)*"
 )
 _parts = re.compile(r"[^、和与及]+")
 #: What somebody is, before a name.

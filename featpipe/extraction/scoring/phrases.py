@@ -18,9 +18,8 @@ from featpipe.extraction.scoring.crime_statements import find_facts
 from featpipe.extraction.scoring.english_roles import find_roles
 from featpipe.extraction.scoring.english_statements import find_english
 from featpipe.extraction.scoring.english_words import DATE as ENGLISH_DATE
-from featpipe.extraction.scoring.insolvency_statements import find_insolvencies
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
-from featpipe.extraction.scoring.news_statements import find_news
+from featpipe.extraction.scoring.news_statements import find_insolvencies, find_news
 from featpipe.extraction.scoring.statement_words import DATE, Phrase
 from featpipe.extraction.scoring.statements import (
     find_company,
@@ -134,13 +133,13 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
                 company,
                 *(company._replace(words=w) for does, w in acts if does.search(folded)),
             }
-        found |= {*find_statements(folded), *find_news(folded), *find_insolvencies(folded)}
+        found |= {*find_statements(folded), *find_news(folded)}
     elif _contract.search(titles):
         found = {*_of_contract(folded), *find_statements(folded)}
     else:
         found = {*_last_date(folded, "落款日期"), *_signing(folded), *find_facts(folded)}
         if "\n" in folded.strip():  # more than a sentence
-            found |= {*find_statements(folded), *find_news(folded), *find_insolvencies(folded)}
+            found |= {*find_statements(folded), *find_news(folded)}
         near = matches_near(_issued, folded, places_of(("印发",), folded), _LONGEST_DATE, 2)
         found |= {Phrase(*one.span("value"), "印发日期") for one in near}
     found |= {*_of_letter(folded)}
