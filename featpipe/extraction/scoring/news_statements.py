@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.scoring.deal_news import ACQUISITIONS, AWARDS_IN_NEWS
 from featpipe.extraction.scoring.financing_news import FINANCINGS, LISTINGS, ROUND
 from featpipe.extraction.scoring.insolvency_news import INSOLVENCIES
+from featpipe.extraction.scoring.lawsuit_news import LAWSUITS
 from featpipe.extraction.scoring.loss_news import LOSSES
 from featpipe.extraction.scoring.news_words import is_name, names_in, without_kind
-from featpipe.extraction.scoring.office_news import SUMMONS
+from featpipe.extraction.scoring.office_news import PENALTIES, SUMMONS
+from featpipe.extraction.scoring.personnel_news import APPOINTMENTS
 from featpipe.extraction.scoring.statement_words import Phrase
 
 if TYPE_CHECKING:
@@ -46,6 +49,19 @@ _KINDS = (
     (re.compile(r"约谈|约见"), _compiled(SUMMONS)),
     _INSOLVENCIES,
 )
+#: Announcements tell these in statements of their own.
+_IN_NEWS_ALONE = (
+    (
+        re.compile(
+            "辞职|辞任|离任|离职|辞去|聘任|任命|委任|免去|换帅|逝世|病逝|升任|总经理|董事长"
+        ),
+        _compiled(APPOINTMENTS),
+    ),
+    (re.compile("收购|受让|竞购|竞得|买下|并购"), _compiled(ACQUISITIONS)),
+    (re.compile("中标|中选"), _compiled(AWARDS_IN_NEWS)),
+    (re.compile("罚款|处罚|罚没|被罚"), _compiled(PENALTIES)),
+    (re.compile("诉讼|起诉|原告|被告|诉至|胜诉|败诉|纠纷"), _compiled(LAWSUITS)),
+)
 _clause = re.compile(
     r"(?:[并和且]|以及|\([一二三四五六\d]\)|[一二三四五六]是|\d\.|如[^,。;]{2,14}?应)*"
     r"(?P<one>[^,;。\n]{4,40})"
@@ -58,6 +74,11 @@ _LONGEST = 4000
 
 def find_news(folded: str) -> Iterator[Phrase]:
     """Those of a text that is short enough for news."""
+    return _find(folded, (*_KINDS, *_IN_NEWS_ALONE))
+
+
+def find_announced(folded: str) -> Iterator[Phrase]:
+    """Those that announcements have, too."""
     return _find(folded, _KINDS)
 
 
@@ -82,7 +103,7 @@ def _values(folded: str, match: re.Match[str]) -> Iterator[tuple[int, int]]:
     """What a match tells: the group that matched, whose name says how it is read."""
     group = match.lastgroup or ""
     start, end = match.span(group or 0)
-    if group == "names":
+    if group.startswith("names"):
         yield from names_in(folded, start, end)
     elif group == "clauses":
         for clause in _clause.finditer(folded, start, end):

@@ -1,12 +1,13 @@
-"""What news tells of offices: which summoned which company, when, why, and what it was told to do.
+"""What news tells of offices: which summoned or fined whom, when, why, and what they were told.
 
-``*某市交通局*、*公安局* 就 *违规派单* 问题约谈 *某平台*，要求其 *限期整改*，*提交报告*``.
+``*某市交通局*、*公安局* 就 *违规派单* 问题约谈 *某平台*，要求其 *限期整改*，*提交报告*``,
+``*X* 因 *虚假宣传* 被 *某局* 处以 *80万元* 罚款``.
 """
 
 from __future__ import annotations
 
 from featpipe.extraction.scoring.name_patterns import HAN
-from featpipe.extraction.scoring.news_words import SUBJECT, WHEN, Told
+from featpipe.extraction.scoring.news_words import ABOUT, AMOUNT, EDGE, SUBJECT, WHEN, Told
 
 OFFICE = (
     rf"(?:{HAN}{{2,24}}?(?:分局|总局|局(?!限)|委员会|发改?委|监委|卫健?委|城管委|网信办|食安办|安委办"
@@ -44,5 +45,37 @@ SUMMONS = (
     Told(
         rf"(?:要求|责令|敦促|督促|责成){_WHOM}:?(?P<clauses>[^。\n]{{4,160}})",
         "所提要求",
+    ),
+)
+
+_FINER = rf"(?:(?:中国)?(?:证监会|银保监会)(?:{HAN}{{2,6}}(?:局|分局))?|{HAN}{{2,6}}证监局|人行{HAN}{{2,6}}支行|中国人民银行{HAN}{{2,8}}支行|{OFFICE})"
+_FINES = "(?:处罚|罚款|处以|警告|罚没|没收|责令)"
+_WHO = r"[^\s,。;:!?\"「」《》]{2,30}?"
+_AS = r"(?:直接负责的主管人员|实际控制人|法定代表人|时任[^,。;\n]{0,12}?(?:总监|经理|长|秘书|董事|行长))?"
+
+PENALTIES = (
+    Told(
+        rf"{EDGE}(?P<name_of_office>{_FINER})(?=[^。;\n]{{0,60}}?{_FINES})|被(?P<name_of_by>{_FINER})|收到(?P<name_of_sender>{_FINER})",
+        "处罚之方",
+    ),
+    Told(
+        rf"(?:罚款|处以|并处|被罚|罚没|处罚金额)(?:款|合计|共计)?{ABOUT}(?P<fine>{AMOUNT})|(?P<sum>{AMOUNT})的?罚款",
+        "所罚金额",
+    ),
+    Told(
+        rf"对{_AS}(?P<name>{_WHO})(?:给予|处以|责令|采取|作出|罚款|操纵)"
+        rf"|(?<![^,。;:!?\n])(?P<names_of_fined>[^,。;:!?\n]{{2,60}}?)(?:分别|均)?被(?:罚|处以|给予|处罚)",
+        "所罚之方",
+    ),
+    Told(rf"{SUBJECT}因[^,。;\n]{{2,40}}?(?:,|被|受到|挨)", "所罚之方"),
+    Told(
+        r"因(?P<reason>[^,。;\n]{4,40}?)等?(?:,|被|挨罚|受到)"
+        r"|(?:违法行为类型为|涉嫌?|存在)(?P<kind>[^,。;\n]{4,40}?)等?[一二三四五六七八九两\d]*[项种]?(?:违规|违法|行为|,|。)",
+        "所罚之由",
+    ),
+    Told(r"(?P<number>[\u4e00-\u9fff]{0,12}[〔\[(]\d{4}[〕\])]第?\d+号)", "处罚文号"),
+    Told(
+        rf"(?P<day>{WHEN})(?!电)[^。;\n]{{0,50}}?(?:{_FINES}|罚|决定)",
+        "所报之时",
     ),
 )

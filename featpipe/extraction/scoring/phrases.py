@@ -19,7 +19,11 @@ from featpipe.extraction.scoring.english_roles import find_roles
 from featpipe.extraction.scoring.english_statements import find_english
 from featpipe.extraction.scoring.english_words import DATE as ENGLISH_DATE
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
-from featpipe.extraction.scoring.news_statements import find_insolvencies, find_news
+from featpipe.extraction.scoring.news_statements import (
+    find_announced,
+    find_insolvencies,
+    find_news,
+)
 from featpipe.extraction.scoring.statement_words import DATE, Phrase
 from featpipe.extraction.scoring.statements import (
     find_company,
@@ -133,7 +137,7 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
                 company,
                 *(company._replace(words=w) for does, w in acts if does.search(folded)),
             }
-        found |= {*find_statements(folded), *find_news(folded)}
+        found |= {*find_statements(folded), *find_announced(folded)}
     elif _contract.search(titles):
         found = {*_of_contract(folded), *find_statements(folded)}
     else:
