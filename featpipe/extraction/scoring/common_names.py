@@ -1,6 +1,8 @@
 """Names of one thing between semicolons, of which a name may be in several groups.
 
 Those of ``synonyms``, Chinese with their English ones; ``english_names`` has English ones alone.
+Behind ``<`` stands what the others may be called, too, and which is more often another thing: a
+占总股本比例 is that of what is held, or of what is pledged or sold.
 """
 
 from __future__ import annotations
@@ -221,14 +223,19 @@ NAMES = """
 注册资本, 注册资金, registered capital;
 净利润, 归属于上市公司股东的净利润, net profit;
 营业收入, 营业总收入, revenue;
-质押股数, 质押数量, 质押股份数量, 质押股份, 质押股份数, pledged shares;
+质押股数, 质押数量, 质押股份数量, 质押股份, 质押股份数, 质押延期股数, 延期质押数量, 展期股数,
+    pledged shares;
 冻结股数, 冻结数量, 冻结股份数量, 冻结股份, 冻结股份数, frozen shares;
 增持股数, 增持数量, 增持股份数量;
 减持股数, 减持数量, 减持股份数量;
 回购股数, 回购数量, 回购股份数量, 累计已回购股数, 已回购股数, 实际回购股数, 累计回购股数,
     repurchased shares;
 持股数量, 持有股数, 持股数, 持股总数, 持有股份, 持有公司股份;
-累计质押数量, 累计质押股数, 累计质押股份数量, 累计质押股份数;
+累计质押数量, 累计质押股数, 累计质押股份数量, 累计质押股份数, 累计被质押数量, 剩余质押股数,
+    剩余质押数量, 剩余质押股份数量, 剩余被质押股份数量, 质押后质押股份数量, 质押后质押数量,
+    变动后质押数量, 变动后质押股份数量, 尚处于质押状态的股份, 处于质押状态的股份数量;
+解除质押股数, 解除质押数量, 解除质押股份数量, 解除质押股份, 解除质押股份数, 解质股份, 解质股数,
+    解质股份数量, 解押股数, 解押数量, 解押股份数量;
 累计冻结数量, 累计冻结股数, 累计冻结股份数量, 累计冻结股份数, 累计被冻结数量;
 最高成交价, 最高成交价格, 最高价, 最高回购价格, 最高价格, 最高交易价格, highest price;
 最低成交价, 最低成交价格, 最低价, 最低回购价格, 最低价格, 最低交易价格, lowest price;
@@ -253,8 +260,11 @@ NAMES = """
 起始日期, 减持期间, 增持期间, 减持时间区间, 减持起止日, 增持起止日, 买卖期间, 减持时间, 增持时间;
 变动期间, 减持期间, 增持期间, 减持时间区间, 减持起止日, 增持起止日, 买卖期间, 交易期间, 减持区间,
     减持时间, 增持时间;
-占所持股份比例, 占其所持股份比例, 占其所持股份的比例, 占其持有股份比例, 占所持股份的比例;
-持股比例, 占总股本比例, 占公司总股本, 占公司股份总数, 占总股本的比例, proportion;
+占所持股份比例, 占其所持股份比例, 占其所持股份的比例, 占其持有股份比例, 占所持股份的比例,
+    占其所持比例, 占所持比例, 占其持股比例, 占其持股数比例;
+占总股本比例, 占公司总股本比例, 占总股本的比例, 占公司总股本的比例, 占公司股份总数比例,
+    占公司股份总数的比例;
+持股比例, <占总股本比例, 占公司总股本, 占公司股份总数, <占总股本的比例, proportion;
 数量, 股数, 份数, number, quantity, qty;
 比例, 占比, 百分比, ratio, percentage, proportion;
 利率, 年利率, 贷款利率, 票面利率, interest rate, rate of interest, annual interest rate;
@@ -281,7 +291,7 @@ NAMES = """
     冻结终止日期, 冻结截止日期,
     end date, expiration date, expiry date, lease end date, term end date;
 解除日期, 解除质押日期, 质押解除日, 质押解除日期, 解押日期, 解质时间, 解质日期, 解冻日期,
-    解除冻结日期, release date;
+    解除冻结日期, 解除质押时间, 解除时间, 解押时间, 解除质押登记日, release date;
 开工日期, 计划开工日期, 开工时间;
 竣工日期, 计划竣工日期, 完工日期, 竣工时间;
 生效日期, 生效日, effective date;

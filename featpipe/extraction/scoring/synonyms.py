@@ -23,7 +23,8 @@ def _groups(names: str) -> tuple[tuple[str, ...], ...]:
 
 
 _PARTIES = _groups(common_names.PARTIES + english_names.PARTIES)
-_GROUPS = _PARTIES + _groups(common_names.NAMES + english_names.NAMES)
+_MARKED = _PARTIES + _groups(common_names.NAMES + english_names.NAMES)
+_GROUPS = tuple(tuple(name.removeprefix("<") for name in group) for group in _MARKED)
 _PARTY_NAMES = frozenset(name for group in _PARTIES for name in group)
 _JOINED_NAMES = frozenset(name.replace(" ", "") for name in _PARTY_NAMES)
 _ALL_NAMES = frozenset(name.replace(" ", "") for group in _GROUPS for name in group)
@@ -63,6 +64,17 @@ _about = re.compile(
 )
 #: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.
 OTHERS = ("累计", "解除", "剩余", "未", "原", "前次", "上次", "套内", "分摊", "公摊", "被")
+#: Names of shares, of what share they are and of days that may be put off, and before them in a
+#: label: of all that is pledged, of what was before or is left.
+_of_others = tuple(
+    (re.compile(name), re.compile(before))
+    for name, before in (
+        (r"质押(?:的?股|数)", r"(?:剩余|尚|仍|已|未|前|后)(?:处于|被|已)*\Z"),
+        (r"(?:累计|剩余)(?:被)?质押", r"前\Z"),
+        (r"占", r"累计|剩余|尚|未|已|质押[^占]*后"),
+        (r".*(?:到期|终止|截止|届满)(?:日|日期|时间)\Z", r"原"),
+    )
+)
 #: Of a label, what says of which kind something is that has several.
 _kind_of = re.compile(r"(?P<kind>[^\W\d_a-z]{2,12})(?P<head>保证金|违约金|利率|期限)\Z")
 #: That say nothing of the kind.
@@ -153,10 +165,17 @@ def names_same(label: str, name: str) -> bool:
     if at < 0 and "(" in label:
         label = in_brackets.sub("", label)
         at = label.find(name)
-    if at < 0 or label[:at].endswith(OTHERS):
+    if at < 0 or label[:at].endswith(OTHERS) or _is_of_others(label[:at], name):
         return False  # nor is 被投资方 the 投资方
     rest = in_brackets.sub("", label[at + len(name) :])
     return not _about.search(rest)
+
+
+def _is_of_others(before: str, name: str) -> bool:
+    """Whether what stands before a name in a label makes another thing of it: 本次质押后, 原."""
+    return bool(before) and any(
+        own.match(name) and other.search(before) for own, other in _of_others
+    )
 
 
 def _names_english(label: str, name: str) -> bool:
@@ -242,7 +261,8 @@ def _groups_of(name: str) -> list[tuple[str, ...]]:
     # 法院名称 is of 法院, 设备名称 a 名称 of something.
     wanted = max(ends, key=lambda name: (name not in OWN_NAMES, len(name), ends[name]), default="")
     is_same = names_same(folded, wanted)
-    return [group for group in _GROUPS if is_same and wanted in group]
+    pairs = zip(_MARKED, _GROUPS, strict=True)
+    return [group for marked, group in pairs if is_same and wanted in marked]
 
 
 def _end_in(name: str, known: str) -> int:
