@@ -50,8 +50,8 @@ def test_a_pledge_says_who_pledges_how_many_shares_to_whom_until_when() -> None:
         ("持股比例", "22.50%"),
         ("累计质押数量", "9,000,000股"),
     } <= {*found}
-    # Shares of a sum of pledges are no shares of one.
-    assert {value for words, value in found if words == "占总股本比例"} == {"3.12%", "22.50%"}
+    # Shares of a sum of pledges, and of what is held, are no shares of one.
+    assert {value for words, value in found if words == "占总股本比例"} == {"3.12%"}
     assert not [value for words, value in found if words == "占所持股份比例"]
 
 
@@ -68,7 +68,9 @@ def test_fields_without_samples_find_what_sentences_state(name: str, value: str)
 
 
 def test_what_was_pledged_before_names_no_pledgee() -> None:
-    assert statements("某股东将原质押给东海信托有限责任公司的100股办理了解除质押。\n") == []
+    assert statements("某股东将原质押给东海信托有限责任公司的100股办理了解除质押。\n") == [
+        ("解除质押股数", "100股")
+    ]
 
 
 def test_a_meeting_says_when_how_and_who_and_counts_its_votes() -> None:

@@ -11,21 +11,17 @@ import re
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.scoring.statement_words import (
     DAY,
+    KINDS,
     MONEY,
     NAME,
     OF_COMPANY,
-    OWNED,
+    OF_SHARES,
     PERCENT,
     REMARK,
     SHARES,
     Statement,
 )
 
-#: Of shares, which they are.
-_KINDS = r"(?:无限售|有限售|限售|流通|条件|的|普通|a股|首发后|高管锁定|非公开|社会公众|公众)*"
-_OF_SHARES = (
-    rf"(?:{OF_COMPANY})?{_KINDS}(?:股份|股票|股)?(?:总数|数量)?(?:分别|总计|共计|合计|共|为|有)*"
-)
 _COURT = (
     rf"{HAN}{{2,24}}?(?:人民法院|(?:人民)?检察院|公安(?:厅|局(?:{HAN}{{1,10}}分局)?)|监察委员会)"
 )
@@ -42,11 +38,6 @@ _NO_TRADE = "前|后|持有|不超过|不高于|不低于|计划|拟"
 HOLDINGS = (
     Statement(
         "质押",
-        re.compile(rf"{OWNED}[^,。;\n]{{0,40}}?(?P<shares>{SHARES})[^。;\n]{{0,80}}?质押"),
-        {"shares": "质押股数"},
-    ),
-    Statement(
-        "质押",
         re.compile(
             rf"(?<![原曾])质押(?:给|予|于)(?:了)?(?P<pledgee>{ORGANISATION}|{PERSON}(?=[,。;(]))"
         ),
@@ -60,16 +51,9 @@ HOLDINGS = (
         {"pledgee": "质权人"},
     ),
     Statement(
-        "质押",
-        re.compile(
-            rf"累计(?:已)?质押(?:的)?(?:{OF_COMPANY})?(?:股份)?(?:数量)?(?:总数)?(?:为|共|共计)?(?P<shares>{SHARES})"
-        ),
-        {"shares": "累计质押数量"},
-    ),
-    Statement(
         "持有",
         re.compile(
-            rf"(?<!合计)(?<!合并)(?<!共同)持有{OF_COMPANY}{_KINDS}(?:股份|股票)?(?:总数|数量)?"
+            rf"(?<!合计)(?<!合并)(?<!共同)持有{OF_COMPANY}{KINDS}(?:股份|股票)?(?:总数|数量)?"
             rf"(?:为|共计|合计|共)?{GAP}(?P<shares>{SHARES})[,(]?(?:占{_STOCK}(?P<part>{PERCENT}))?"
         ),
         {"shares": "持股数量", "part": "持股比例"},
@@ -80,16 +64,9 @@ HOLDINGS = (
         {"part": "占总股本比例"},
     ),
     Statement(
-        "占",
-        re.compile(
-            rf"占(?:其|该股东)?(?:本人)?(?:所|直接)?持有?的?(?:{OF_COMPANY})?的?股[份票](?:总数|总额)?的?(?:比例)?(?:为)?{GAP}(?P<part>{PERCENT})"
-        ),
-        {"part": "占所持股份比例"},
-    ),
-    Statement(
         "质押",
         re.compile(
-            rf"以其?(?:所)?持有的?{_OF_SHARES}(?P<shares>{SHARES})[^。;\n]{{0,20}}?向(?P<pledgee>{ORGANISATION})"
+            rf"以其?(?:所)?持有的?{OF_SHARES}(?P<shares>{SHARES})[^。;\n]{{0,20}}?向(?P<pledgee>{ORGANISATION})"
             rf"{REMARK}[^。;\n]{{0,20}}?质押"
         ),
         {"shares": "质押股数", "pledgee": "质权人"},
@@ -102,8 +79,8 @@ HOLDINGS = (
     Statement(
         "质押",
         re.compile(
-            rf"质押(?:登记)?(?:起始|开始|登记)?(?:日期|日|时间){_IS}(?P<day>{DAY})"
-            rf"|质押(?:登记)?(?:终止|到期|截止|结束)(?:日期|日|时间){_IS}(?P<last>{DAY})"
+            rf"(?<!解除)质押(?:登记)?(?:起始|开始|登记)?(?:日期|日|时间){_IS}(?P<day>{DAY})"
+            rf"|(?<!原)(?<!原定)质押(?:登记)?(?:终止|到期|截止|结束)(?:日期|日|时间){_IS}(?P<last>{DAY})"
         ),
         {"day": "质押起始日", "last": "质押到期日"},
     ),
@@ -116,14 +93,15 @@ HOLDINGS = (
         "解",
         re.compile(
             rf"于{GAP}(?P<day>{DAY})(?:(?!接到|收到|获悉|通知|函告|披露|公告)[^,。;\n]){{0,50}}?"
-            rf"(?:解除|解冻|解押)(?:了)?{GAP}(?:股份|股权|股票|证券)?(?:司法|轮候)?(?:质押|冻结|查封|$|(?=[,。;(]))"
+            rf"(?:解除|解冻|解押)(?:了)?{GAP}(?:股份|股权|股票|证券)?(?:司法|轮候)?(?:质押|冻结|查封|手续|$|(?=[,。;(]))"
+            rf"|于{GAP}(?P<back>{DAY})(?:提前)?购回[^。;\n]{{0,30}}?(?:解除|解押)"
         ),
-        {"day": "解除日期"},
+        {"day": "解除日期", "back": "解除日期"},
     ),
     Statement(
         "冻结",
         re.compile(
-            rf"(?P<shares>{SHARES})(?:{_KINDS}{OF_COMPANY}?{_KINDS}(?:股份|股票)?)?(?:\([^()\n]{{1,60}}\))?"
+            rf"(?P<shares>{SHARES})(?:{KINDS}{OF_COMPANY}?{KINDS}(?:股份|股票)?)?(?:\([^()\n]{{1,60}}\))?"
             rf"[^,。;\n\d]{{0,10}}?(?:于{GAP}{DAY}{GAP})?被{GAP}(?:分别)?[^,。;\n]{{0,60}}?冻结"
         ),
         {"shares": "冻结股数"},
@@ -131,8 +109,8 @@ HOLDINGS = (
     Statement(
         "冻结",
         re.compile(
-            rf"冻结(?:了)?(?P<name>{NAME}){GAP}(?:\([^()\n]{{1,20}}\))?(?:所|直接)?持有?的?{_OF_SHARES}{GAP}(?P<shares>{SHARES})"
-            rf"|对(?P<holder>{NAME}){GAP}(?:\([^()\n]{{1,20}}\))?(?:所|直接)?持有?的?{_OF_SHARES}{GAP}(?P<frozen>{SHARES})"
+            rf"冻结(?:了)?(?P<name>{NAME}){GAP}(?:\([^()\n]{{1,20}}\))?(?:所|直接)?持有?的?{OF_SHARES}{GAP}(?P<shares>{SHARES})"
+            rf"|对(?P<holder>{NAME}){GAP}(?:\([^()\n]{{1,20}}\))?(?:所|直接)?持有?的?{OF_SHARES}{GAP}(?P<frozen>{SHARES})"
             rf"[^,。;\n\d]{{0,16}}?冻结"
         ),
         {"name": "股东名称", "shares": "冻结股数", "holder": "股东名称", "frozen": "冻结股数"},
@@ -180,7 +158,7 @@ HOLDINGS = (
     ),
     Statement(
         "回购",
-        re.compile(rf"回购(?:了)?{_OF_SHARES}{GAP}(?P<shares>{SHARES})"),
+        re.compile(rf"回购(?:了)?{OF_SHARES}{GAP}(?P<shares>{SHARES})"),
         {"shares": "回购股数"},
     ),
     Statement(
@@ -240,12 +218,12 @@ HOLDINGS = (
     ),
     Statement(
         "减持",
-        re.compile(rf"减持(?:了)?(?:其所?持有?的?)?{_OF_SHARES}{GAP}(?P<shares>{SHARES})"),
+        re.compile(rf"减持(?:了)?(?:其所?持有?的?)?{OF_SHARES}{GAP}(?P<shares>{SHARES})"),
         {"shares": "减持股数"},
     ),
     Statement(
         "增持",
-        re.compile(rf"增持(?:了)?{_OF_SHARES}{GAP}(?P<shares>{SHARES})"),
+        re.compile(rf"增持(?:了)?{OF_SHARES}{GAP}(?P<shares>{SHARES})"),
         {"shares": "增持股数"},
     ),
     Statement(
@@ -278,7 +256,7 @@ HOLDINGS = (
     Statement(
         "持后",
         re.compile(
-            rf"(?:增|减)持(?:计划)?(?:完成|实施)?后[^。;\n]{{0,40}}?持有?{_OF_SHARES}{GAP}(?P<shares>{SHARES})"
+            rf"(?:增|减)持(?:计划)?(?:完成|实施)?后[^。;\n]{{0,40}}?持有?{OF_SHARES}{GAP}(?P<shares>{SHARES})"
         ),
         {"shares": "变动后持股数量"},
     ),

@@ -21,6 +21,7 @@ from featpipe.extraction.scoring.issue_statements import ISSUES
 from featpipe.extraction.scoring.loan_statements import LOANS
 from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION
 from featpipe.extraction.scoring.people_statements import DEBTS, PEOPLE
+from featpipe.extraction.scoring.pledge_statements import PLEDGES
 from featpipe.extraction.scoring.statement_words import (
     COUNT,
     DATE,
@@ -32,7 +33,9 @@ from featpipe.extraction.scoring.statement_words import (
     OF_COMPANY,
     ON_A_DAY,
     OWNED,
+    PERCENT,
     REMARK,
+    SHARES,
     Phrase,
     Statement,
 )
@@ -194,8 +197,14 @@ _NAMES = frozenset((
 #: Of them, those that may be the first of a list.
 _LISTED = frozenset(["surety", "winner", "other", "court", "pledgee"])
 _further = re.compile(rf"(?:{GAP}\([^()\n]{{1,60}}\))?{GAP}[、和及与]{GAP}(?P<name>{NAME})")
+#: Other numbers of a list, by the group of its first one.
+_further_numbers = {
+    group: re.compile(rf"{GAP}[、和及与]{GAP}(?P<name>{number})")
+    for group, number in (("part", PERCENT), ("shares", SHARES))
+}
 #: What a share is of that no sum of pledges is meant by.
-_OF_ONE = frozenset(["占总股本比例", "占所持股份比例"])
+_OF_STOCK = "占总股本比例"
+_OF_ONE = frozenset([_OF_STOCK, "占所持股份比例"])
 #: Who signs an announcement, among its last characters.
 _board = re.compile(rf"(?:^|\n){GAP}(?P<name>{ORGANISATION}){GAP}(?:董事会|监事会)?{GAP}(?:\n|\Z)")
 _SIGNED = 200
@@ -205,7 +214,18 @@ _of_tenders = re.compile(r"中标|成交|采购|招标|磋商|询价|竞价|遴�
 _OFFICES = ("交易所", "法院", "局", "委员会")
 _HEADING = 150
 #: Of 累计质押, or of what holders have together.
-_of_sum = re.compile(r"累计|一致行动人(?:合计|共计|共同)")
+_of_sum = re.compile(
+    r"累计|剩余|未来|(?:已|共计|合计)(?:被)?质押|处于质押状态|质押的?股份(?:总数|余额)|一致行动人(?:合计|共计|共同)|合计持"
+)
+#: Of all pledges of several holders.
+_of_several = re.compile(
+    r"合计(?:持|累计)|上述股东|[两二三]者|[两二三]方|一致行动人(?:合计|共计|共同)"
+)
+_ALL_PLEDGES = "累计质押数量"
+#: Right before what a share is of, what somebody has: 持有公司股份1,000股，占公司总股本.
+_held = re.compile(
+    r"(?:\A|[,。;:(])(?:(?!将|以其|被|占)[^,。;:\n]){0,60}?持有(?!的)(?:[^,。;\n%]|(?<=\d),(?=\d)){0,60}(?:,[^,。;\n\d%]{0,20})?[,(]?\Z"
+)
 #: Of what a holder has, before trades and behind words for after them: 本次减持后.
 _HELD = frozenset(["持股数量", "持股比例"])
 _after = re.compile(
@@ -221,11 +241,11 @@ _paid = re.compile(
 #: What stands right before a name and is no part of it.
 _lead = re.compile(
     r".*(?:获悉|接到|收到|知悉|得知|通知|函告|股东|控制人|一致行动人|董事长|招标人|采购人|子公司|[购建设]单位|业主"
-    r"|采购方|发包[人方]|代表|近日|日前|关于|推进|占用)"
+    r"|采购方|发包[人方]|代表|近日|日前|关于|推进|占用|受托管理人)"
     r"|(?:其中|由|与|和|及|向|为|因|的)"
 )
 _no_name = re.compile(
-    r".*子公司|中国证券登记结算.*|(?:全资|控股|参股|下属|旗下|目标|标的|关联|上述|上市|本|该|其|贵|我|总|分|子|孙|母|公司|集团|银行|法院|中心|政府)+"
+    r".*子公司|(?:中国证券|证券)?登记(?:结算)?(?:有限责任)?公司.*|中国证券登记结算.*|(?:全资|控股|参股|下属|旗下|目标|标的|关联|上述|上市|本|该|其|贵|我|总|分|子|孙|母|公司|集团|银行|法院|中心|政府)+"
 )
 _defined = re.compile(r"\((?:以下|下)?(?:简称|称)为?:?\s*\"(?P<short>[^()\"\n]{2,12})\"[^()\n]*\)")
 _named = re.compile(rf"(?P<name>{NAME}){GAP}\Z")
@@ -262,8 +282,7 @@ def find_statements(folded: str) -> Iterator[Phrase]:
                     continue
                 start, end = full_names.get(folded[start:end], (start, end))
             yield Phrase(start, end, words, may_be_part=group == "first")
-            if group in _LISTED:
-                yield from _further_names(folded, end, match.end(), words)
+            yield from _others_of_list(folded, end, match, group, words)
 
 
 def _words_of(folded: str, match: re.Match[str], group: str, label: str) -> str:
@@ -272,15 +291,24 @@ def _words_of(folded: str, match: re.Match[str], group: str, label: str) -> str:
     words = match["kind"] + label if "kind" in match.re.groupindex else label
     if start < 0 or (words in _OF_ONE and _is_said_before(_of_sum, folded, start)):
         return ""
+    if words == _ALL_PLEDGES and _is_said_before(_of_several, folded, start):
+        return ""
+    # Beside what is pledged, what is held has a name of its own.
+    if words == _OF_STOCK and "质押" in folded and _is_said_before(_held, folded, match.start()):
+        return ""
     is_after = words in _HELD and _is_said_before(_after, folded, match.start())
     return f"变动后{words}" if is_after else words
 
 
-def _further_names(folded: str, start: int, end: int, words: str) -> Iterator[Phrase]:
-    """The other names of a list, up to the end of its statement."""
-    while further := _further.match(folded, start, end):
+def _others_of_list(
+    folded: str, end: int, match: re.Match[str], group: str, words: str
+) -> Iterator[Phrase]:
+    """The other names, up to the end of a statement, or numbers: 分别占总股本的2.56%和4.66%."""
+    pattern = _further if group in _LISTED else _further_numbers.get(group)
+    most = match.end() if group in _LISTED else len(folded)
+    while pattern is not None and (further := pattern.match(folded, end, most)):
         yield Phrase(*further.span("name"), words)
-        start = further.end()
+        end = further.end()
 
 
 def find_company(folded: str) -> Iterator[Phrase]:
@@ -307,7 +335,7 @@ def _matches(folded: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
     for word, pattern, labels in _EVERY:
         if word in folded:
             yield from ((match, labels) for match in pattern.finditer(folded))
-    for word, pattern, labels in HOLDINGS:
+    for word, pattern, labels in (*HOLDINGS, *PLEDGES):
         if word in folded:
             found = (match for match in pattern.finditer(folded) if not _is_past(folded, match))
             yield from ((match, labels) for match in found)
@@ -327,7 +355,7 @@ def _is_past(folded: str, match: re.Match[str]) -> bool:
 
 def _is_said_before(pattern: re.Pattern[str], folded: str, at: int) -> bool:
     """Whether the sentence has a pattern before a place."""
-    return pattern.search(folded, _behind_last(_SENTENCE_ENDS, folded, at), at) is not None
+    return pattern.search(folded[_behind_last(_SENTENCE_ENDS, folded, at) : at]) is not None
 
 
 def whole_name(folded: str, start: int, end: int) -> tuple[int, int]:
