@@ -113,6 +113,18 @@ def test_what_was_released_or_summed_up_is_another_thing() -> None:
     assert "质押数量" in synonyms_of(("本次质押股数",))
     assert "质押数量" not in synonyms_of(("解除质押股数",))
     assert heads_of(["解除质押股数"], ["质押股数"]) == []
+    assert not names_same("本次质押后质押股份数量", "质押股份数量")
+    assert not names_same("本次质押前累计质押数量", "累计质押数量")
+    assert names_same("本次质押后累计质押数量", "累计质押数量")
+    assert not names_same("剩余被质押股份数量占其所持股份比例", "占其所持股份比例")
+    assert names_same("本次质押占其所持股份比例", "占其所持股份比例")
+    assert not names_same("原质押到期日", "到期日")
+    assert names_same("展期后质押到期日", "质押到期日")
+
+
+def test_what_is_held_may_be_called_a_share_and_not_the_other_way_round() -> None:
+    assert "占总股本比例" in synonyms_of(("持股比例",))
+    assert "持股比例" not in synonyms_of(("占总股本比例",))
 
 
 def test_a_sum_of_money_is_named_once_too() -> None:

@@ -16,6 +16,8 @@ Lines that follow each other without a blank one, short and without colons, are 
 first n are headers, half of them known labels, and those below make rows of n: one column at least
 has numbers in every row, none has them in some rows alone, and no cell is a known label. Lines
 behind the last whole row, as those of a sum, are left out where there are two rows or more.
+
+So are lines where every n-th is a label, most of them known, and none of the others is.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 _LEAST_COLUMNS, _MOST_COLUMNS = 3, 12
 _LEAST_KNOWN = 2
+#: Lines of a row with its label, at most, and such rows at least.
+_MOST_OF_ROW, _LEAST_ROWS = 4, 4
 #: Characters of a cell.
 _LONGEST_CELL = 60
 #: What no line of a cell has: a label with its value, the end of a sentence, several cells, a
@@ -66,7 +70,9 @@ def tables_of_lines(
     """
     for lines in _runs(text):
         if len(lines) >= 2 * _LEAST_COLUMNS and not touches(lines, others):
-            yield from _tables_in([text[a:b] for a, b in lines], lines)
+            words = [text[a:b] for a, b in lines]
+            table = _labelled_rows(words, lines)
+            yield from [table] if table else _tables_in(words, lines)
 
 
 def _runs(text: str) -> Iterator[list[Line]]:
@@ -78,6 +84,28 @@ def _runs(text: str) -> Iterator[list[Line]]:
         elif run:
             yield run
             run = []
+
+
+def _labelled_rows(
+    words: Sequence[str], lines: Sequence[Line]
+) -> tuple[int, int, list[Cell]] | None:
+    """The table of lines where every second, third ... is a label; None for none."""
+    known = list(map(is_label, words))
+    firsts = [at for at, is_known in enumerate(known) if is_known]
+    for top, n in ((at, n) for at in firsts for n in range(2, _MOST_OF_ROW + 1)):
+        n_rows = 0
+        for at in range(top, len(words) - n + 1, n):
+            if not may_be_header(words[at]) or any(known[at + 1 : at + n]):
+                break
+            n_rows += 1
+        for end in range(n_rows, _LEAST_ROWS - 1, -1):
+            labels = known[top : top + n * end : n]
+            # The last row begins with a known label, too.
+            if labels[-1] and 3 * sum(labels) >= 2 * end:
+                cells = lines[top : top + n * end]
+                rows = [list(cells[at : at + n]) for at in range(0, len(cells), n)]
+                return cells[0][0], cells[-1][1], cells_of(rows)
+    return None
 
 
 def _tables_in(words: Sequence[str], lines: list[Line]) -> Iterator[tuple[int, int, list[Cell]]]:

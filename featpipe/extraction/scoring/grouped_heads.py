@@ -41,6 +41,10 @@ _MOST_OF_GROUP, _MOST_BEFORE, _LEAST_GROUPS, _MOST_GROUPS = 4, 4, 2, 4
 _number = re.compile(rf"[^\d\s]{{0,3}}\d[\d,.]*\s?[^\d\s]{{0,2}}|{NOTHING}|无")
 _blank = re.compile(r"[^ ]+")
 _parting = re.compile(rf"[\s{STROKES}]+")
+#: Heads of what share something is, of numbers of shares pledged, and of those of all of them.
+_share = re.compile(r"占.*(?:比例?|占比|%|总股本)\Z")
+_pledged = re.compile(r"质押.*[股数]|[股数].*质押|解质.*股")
+_all_pledged = re.compile(r"(?:累计|剩余|尚|已|[前后]).*质押")
 #: Characters of a row of heads.
 _LONGEST_HEADS = 200
 
@@ -168,3 +172,15 @@ def _labelled(text: str, row: Row, labels: Sequence[str], n_numbers: int) -> lis
         LabelledSpan(start, end, label)
         for (start, end), label in zip(row, labels[-len(row) :], strict=True)
     ]
+
+
+def of_sums(heads: Sequence[str]) -> list[str]:
+    """Heads of columns; shares behind the number of all shares pledged are of that: 累计占股本."""
+    found, is_of_sum = [], False
+    for head in heads:
+        words = "".join(in_brackets.sub("", fold_width(head)).split())
+        is_share = _share.match(words) is not None
+        if not is_share and _pledged.search(words):
+            is_of_sum = _all_pledged.search(words) is not None
+        found.append(f"累计{words}" if is_share and is_of_sum else head)
+    return found

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.cell_lines import tables_of_lines
 from featpipe.extraction.scoring.flat_tables import amounts_of_lines
-from featpipe.extraction.scoring.grouped_heads import grouped_tables
+from featpipe.extraction.scoring.grouped_heads import grouped_tables, of_sums
 from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.labels_above import labels_above
 from featpipe.extraction.scoring.synonyms import in_brackets, is_known, is_party
 from featpipe.extraction.scoring.text_tables import have_labels_at_left, may_be_header, text_tables
 from featpipe.extraction.scoring.word_tables import tables_of_words
+from featpipe.extraction.scoring.wrapped_heads import wrapped_tables
 from featpipe.extraction.values.text import fold_page, fold_width
 from featpipe.extraction.values.values import find_values
 
@@ -56,10 +57,6 @@ _of_amounts = re.compile(r"[额价款费元值]|amount|price|total|value|fee|cos
 _numbering = re.compile(r"\(?(?:\d{1,3}(?:\.\d{1,2}){0,3}|[一二三四五六七八九十]{1,3})[.)、]?")
 #: Rows of a form whose rows are numbered, and known labels among them, at least.
 _LEAST_ROWS, _LEAST_KNOWN = 3, 2
-#: Heads of what share something is, of numbers of shares pledged, and of those of all of them.
-_share = re.compile(r"占.*(?:比例?|占比|%|总股本)\Z")
-_pledged = re.compile(r"质押.*[股数]|[股数].*质押|解质.*股")
-_all_pledged = re.compile(r"(?:累计|剩余|尚|已|[前后]).*质押")
 #: Characters around the beginning of a table that its unit is looked for in.
 _AROUND = 80
 
@@ -68,6 +65,7 @@ def table_headers(text: str, tables: Sequence[Table]) -> tuple[LabelledSpan, ...
     """The header of every body cell, of tables that are stored and of those of its lines."""
     known = [(start, end) for start, end, _ in tables]
     headed = [*grouped_tables(text, known)]
+    headed += wrapped_tables(text, known + [(start, end) for start, end, _ in headed])
     every = [*tables]
     inside = known + [(start, end) for start, end, _ in headed]
     for find in (text_tables, tables_of_lines, tables_of_words):
@@ -267,7 +265,8 @@ class _Grid:
             if cell[0] == self.first_row
             for at in range(cell[1], cell[1] + cell[5])
         }
-        top = _of_sums(_told_apart(top))
+        top = _told_apart(top)
+        top = dict(zip(top, of_sums(list(top.values())), strict=True))
         left = self._left()
         has_labels = self._has_labels_at_left([top.get(column, "") for column in self.columns[1:]])
         for (row, column, start, end, *_), _own in self.cells:
@@ -315,18 +314,6 @@ def _told_apart(top: dict[int, str]) -> dict[int, str]:
         return top
     of = {column: in_brackets.sub("", fold_width(head)) for column, head in before.items()}
     return {column: of.get(column, "") + head for column, head in top.items()}
-
-
-def _of_sums(top: dict[int, str]) -> dict[int, str]:
-    """Heads of columns; shares behind the number of all shares pledged are of that: 累计占股本."""
-    found, is_of_sum = {}, False
-    for column, head in sorted(top.items()):
-        words = "".join(in_brackets.sub("", fold_width(head)).split())
-        is_share = _share.match(words) is not None
-        if not is_share and _pledged.search(words):
-            is_of_sum = _all_pledged.search(words) is not None
-        found[column] = f"累计{words}" if is_share and is_of_sum else head
-    return found
 
 
 def _header(words: str) -> str:

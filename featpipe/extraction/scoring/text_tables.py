@@ -126,17 +126,18 @@ def text_tables(
 def filled(text: str, rows: Sequence[Row], row: Row) -> Row:
     """A row whose first cells are those above it, merged, with empty ones in their place.
 
-    Its cells are of the kinds that the last ones of the row above are of.
+    Its cells are of the kinds that the last ones of the row above are of, or tabs are before it.
     """
     if len(rows) < _LEAST_ABOVE or not 1 < len(row) < len(rows[-1]):
         return row
     own, above = (
         [_kind_of(text[start:end]) for start, end in one] for one in (row, rows[-1][-len(row) :])
     )
-    if own != above or set(own) == {""}:
+    begin, n_empty = row[0][0], len(rows[-1]) - len(row)
+    has_tabs = text.endswith("\t" * n_empty, 0, begin)
+    if not has_tabs and (own != above or set(own) == {""}):
         return row
-    begin = row[0][0]
-    return [(begin, begin)] * (len(rows[-1]) - len(row)) + row
+    return [(begin, begin)] * n_empty + row
 
 
 def _kind_of(words: str) -> str:
@@ -332,5 +333,6 @@ def is_sum(words: str) -> bool:
 
 
 def is_label(words: str) -> bool:
-    """Whether a cell is a known label."""
-    return is_known("".join(in_brackets.sub("", fold_width(words)).split()))
+    """Whether a cell is a known label, 本次 before it or not."""
+    label = "".join(in_brackets.sub("", fold_width(words)).split())
+    return is_known(label) or is_known(label.removeprefix("本次"))
