@@ -65,3 +65,7 @@ def test_every_second_or_third_line_is_a_label() -> None:
         cells = [(row[0], value) for row in rows for value in row[1 : 1 + n]]
         text = "\n".join(words for row in rows for words in row[: 1 + n])
         assert headers_of(text) == [(value, label) for label, value in cells]
+    # A heading is no cell.
+    parts = ["持股比例", "5.00%", "二、解除质押情况", *(words for row in rows for words in row[:2])]
+    assert ("二、解除质押情况", "持股比例") not in headers_of("\n".join(parts))
+    assert ("310,000", "本次解除质押股份") in headers_of("\n".join(parts))

@@ -17,7 +17,8 @@ first n are headers, half of them known labels, and those below make rows of n: 
 has numbers in every row, none has them in some rows alone, and no cell is a known label. Lines
 behind the last whole row, as those of a sum, are left out where there are two rows or more.
 
-So are lines where every n-th is a label, most of them known, and none of the others is.
+So are lines where every n-th is a label, most of them known, and none of the others is: those of
+one row all have digits, or none has.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
 
 _LEAST_COLUMNS, _MOST_COLUMNS = 3, 12
 _LEAST_KNOWN = 2
-#: Lines of a row with its label, at most, and such rows at least.
-_MOST_OF_ROW, _LEAST_ROWS = 4, 4
+#: Lines of a row with its label, at most, and how many such rows there are.
+_MOST_OF_ROW, _LEAST_ROWS, _MOST_ROWS = 4, 4, 60
 #: Characters of a cell.
 _LONGEST_CELL = 60
 #: What no line of a cell has: a label with its value, the end of a sentence, several cells, a
@@ -54,6 +55,8 @@ _LONGEST_CELL = 60
 _no_cell = re.compile(r"[:：。;；\t|│【】]|\S[^\S\n]{2,}\S")
 _digit = re.compile(r"\d")
 _nothing = re.compile(NOTHING)
+#: Of a part of the document.
+_heading = re.compile(r"[一二三四五六七八九十]{1,3}、|[(（][一二三四五六七八九十]{1,3}[)）]")
 #: Heads of columns that number their rows.
 _counts = re.compile(r"序\s?号|序次|编号|no\.?|#|item(?: no\.?)?|line|标段|包号|lot")
 
@@ -94,8 +97,12 @@ def _labelled_rows(
     firsts = [at for at, is_known in enumerate(known) if is_known]
     for top, n in ((at, n) for at in firsts for n in range(2, _MOST_OF_ROW + 1)):
         n_rows = 0
-        for at in range(top, len(words) - n + 1, n):
-            if not may_be_header(words[at]) or any(known[at + 1 : at + n]):
+        for at in range(top, min(len(words) - n + 1, top + n * _MOST_ROWS), n):
+            cells = words[at + 1 : at + n]
+            are_alike = len({_digit.search(cell) is None for cell in cells}) == 1
+            has_heading = any(map(_heading.match, words[at : at + n]))
+            is_row = may_be_header(words[at]) and are_alike and not has_heading
+            if not is_row or any(known[at + 1 : at + n]):
                 break
             n_rows += 1
         for end in range(n_rows, _LEAST_ROWS - 1, -1):
