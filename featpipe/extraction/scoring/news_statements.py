@@ -2,7 +2,7 @@
 
 News calls companies by short names, behind words that say what they are, so that here a name is
 told by where it begins and what it does, not by how it ends. Most are less sure than labels, so
-that they are called as no field is: ``common_names`` has these names beside those of fields. The
+that they are called as no field is: ``news_names`` has these names beside those of fields. The
 words are those in general use, written down by hand: nothing here is counted on a labelled set.
 """
 
@@ -63,7 +63,7 @@ _IN_NEWS_ALONE = (
     (re.compile("诉讼|起诉|原告|被告|诉至|胜诉|败诉|纠纷"), _compiled(LAWSUITS)),
 )
 _clause = re.compile(
-    r"(?:[并和且]|以及|\([一二三四五六\d]\)|[一二三四五六]是|\d\.|如[^,。;]{2,14}?应)*"
+    r"(?:[并和且]|以及|\([一二三四五六\d]\)|[一二三四五六]是|\d\.|如[^,。;]{2,14}?应){0,4}"
     r"(?P<one>[^,;。\n]{4,40})"
 )
 #: Clauses behind an order that are none of it.
