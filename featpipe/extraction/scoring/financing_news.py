@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from featpipe.extraction.scoring.news_words import ABOUT, ACTS, AMOUNT, SUBJECT, WHEN, Told
 
-ROUND = r"(?:(?:种子|天使|pre-?[a-h]\d?|[a-h]\d?|pre-?ipo|战略)\+{0,2}轮|战略(?:融资|投资))"
+_ROUND = r"(?:(?:种子|天使|pre-?[a-h]\d?|[a-h]\d?|pre-?ipo|战略)\+{0,2}轮|战略(?:融资|投资))"
 _LIST = r"(?P<names>[^,。;:!?\n*]{2,80}?)"
 _FIRST = r"(?<![^,。;:!?\n*由被除])"
 _RAISES = r"(?:完成|获得?|拿到|斩获|官宣|敲定|落袋|引入)了?"
@@ -16,13 +16,13 @@ _BACKERS = r"(?:等)?(?:\d*[多几两三四五]?[家位名]?[新老]?(?:股东|�
 
 FINANCINGS = (
     Told(
-        rf"(?<![a-z])(?P<round>{ROUND})"
+        rf"(?<![a-z])(?P<round>{_ROUND})"
         r"(?=融资|投资|[^,。;\n]{0,4}融资|(?<=融资)|(?<=投资))",
         "融资轮次",
     ),
     Told(
         rf"(?:完成|获|得|到|斩获|官宣|落袋|筹得|募得|洽谈)了?(?P<amount>{AMOUNT})(?:人民币)?的?"
-        rf"(?:(?:新一轮|{ROUND})(?:融资|投资)?|融资|投资)"
+        rf"(?:(?:新一轮|{_ROUND})(?:融资|投资)?|融资|投资)"
         rf"|(?:融资|投资|本轮|交易|认购|增资)(?:规模|金额|总?额)?{ABOUT}(?P<sum>{AMOUNT})"
         rf"|融资[^。;\n]{{0,12}}?,(?:金额|规模|总额|融资额){ABOUT}(?P<size>{AMOUNT})",
         "融资金额",
@@ -40,7 +40,7 @@ FINANCINGS = (
         "出资之方",
     ),
     Told(
-        rf"{SUBJECT}{ACTS}{_RAISES}[^,。;\n]{{0,24}}?(?:融资|投资|{ROUND}|战投)",
+        rf"{SUBJECT}{ACTS}{_RAISES}[^,。;\n]{{0,24}}?(?:融资|投资|{_ROUND}|战投)",
         "获投公司",
     ),
     Told(

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.deal_news import ACQUISITIONS, AWARDS_IN_NEWS
-from featpipe.extraction.scoring.financing_news import FINANCINGS, LISTINGS, ROUND
+from featpipe.extraction.scoring.financing_news import FINANCINGS, LISTINGS
 from featpipe.extraction.scoring.insolvency_news import INSOLVENCIES
 from featpipe.extraction.scoring.lawsuit_news import LAWSUITS
 from featpipe.extraction.scoring.loss_news import LOSSES
@@ -31,37 +31,46 @@ def _compiled(statements: tuple[Told, ...]) -> tuple[tuple[re.Pattern[str], str]
     return tuple((re.compile(pattern), words) for pattern, words in statements)
 
 
-#: Words that a text has which such statements are of, and these.
-_INSOLVENCIES = (re.compile(r"破产|重整|清算申请"), _compiled(INSOLVENCIES))
+#: Words of which a text has one that such statements are of, and these.
+_INSOLVENCIES = (("破产", "重整", "清算申请"), _compiled(INSOLVENCIES))
 _KINDS = (
     (
-        re.compile(rf"领投|跟投|{ROUND}(?:融资|投资)|投[前后]估值|融资轮次"),
+        (
+            "领投", "跟投", "轮融资", "轮投资", "战略融资", "战略投资", "投前估值", "投后估值",
+            "融资轮次",
+        ),
         _compiled(FINANCINGS),
     ),
     (
-        re.compile(
-            r"(?:终止|暂停)上市|挂牌上市|正式上市|登陆(?:科创|创业)|\bipo|摘牌|退市|发行价"
-            r"|(?:交所|交易所|纳斯达克)[^。;\n]{0,12}(?:上市|挂牌|敲|首日)"
+        (
+            "终止上市", "暂停上市", "挂牌上市", "正式上市", "登陆科创", "登陆创业", "首日交易",
+            "ipo", "摘牌", "退市", "发行价", "交所上市", "交易所上市", "交所主板", "交所创业板",
+            "交所科创板", "交易所主板", "交易所创业板", "交易所科创板", "交所挂牌", "港交所",
+            "纽交所", "纳斯达克",
         ),
         _compiled(LISTINGS),
     ),
-    (re.compile(r"亏损|亏了|预亏"), _compiled(LOSSES)),
-    (re.compile(r"约谈|约见"), _compiled(SUMMONS)),
+    (("亏损", "亏了", "预亏"), _compiled(LOSSES)),
+    (("约谈", "约见"), _compiled(SUMMONS)),
     _INSOLVENCIES,
-)
+)  # fmt: skip
 #: Announcements tell these in statements of their own.
 _IN_NEWS_ALONE = (
     (
-        re.compile(
-            "辞职|辞任|离任|离职|辞去|聘任|任命|委任|免去|换帅|逝世|病逝|升任|总经理|董事长"
+        (
+            "辞职", "辞任", "离任", "离职", "辞去", "聘任", "任命", "委任", "免去", "换帅", "逝世",
+            "病逝", "升任", "总经理", "董事长",
         ),
         _compiled(APPOINTMENTS),
     ),
-    (re.compile("收购|受让|竞购|竞得|买下|并购"), _compiled(ACQUISITIONS)),
-    (re.compile("中标|中选"), _compiled(AWARDS_IN_NEWS)),
-    (re.compile("罚款|处罚|罚没|被罚"), _compiled(PENALTIES)),
-    (re.compile("诉讼|起诉|原告|被告|诉至|胜诉|败诉|纠纷"), _compiled(LAWSUITS)),
-)
+    (("收购", "受让", "竞购", "竞得", "买下", "并购"), _compiled(ACQUISITIONS)),
+    (("中标", "中选"), _compiled(AWARDS_IN_NEWS)),
+    (("罚款", "处罚", "罚没", "被罚"), _compiled(PENALTIES)),
+    (
+        ("诉讼", "起诉", "原告", "被告", "诉至", "胜诉", "败诉", "纠纷"),
+        _compiled(LAWSUITS),
+    ),
+)  # fmt: skip
 _clause = re.compile(
     r"(?:[并和且]|以及|\([一二三四五六\d]\)|[一二三四五六]是|\d\.|如[^,。;]{2,14}?应){0,4}"
     r"(?P<one>[^,;。\n]{4,40})"
@@ -88,12 +97,12 @@ def find_insolvencies(folded: str) -> Iterator[Phrase]:
 
 
 def _find(
-    folded: str, kinds: tuple[tuple[re.Pattern[str], tuple[tuple[re.Pattern[str], str], ...]], ...]
+    folded: str, kinds: tuple[tuple[tuple[str, ...], tuple[tuple[re.Pattern[str], str], ...]], ...]
 ) -> Iterator[Phrase]:
     if len(folded) > _LONGEST:
         return
     for tells, statements in kinds:
-        if tells.search(folded):
+        if any(word in folded for word in tells):
             for pattern, words in statements:
                 for match in pattern.finditer(folded):
                     yield from (Phrase(*span, words) for span in _values(folded, match))
