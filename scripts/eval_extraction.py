@@ -20,8 +20,8 @@ ours and measured where they are asked for; nothing is learnt from them. ``freez
 (``freeze_documents.py``) has documents with several records, ``parties`` (``party_documents.py``)
 contracts and judgments that list the same details of several parties, ``thefts`` case facts, and
 ``trades`` announcements of shares that holders bought or sold, several records in many of them;
-``repurchases`` those of shares that companies bought back, ``pledges`` of those that holders pledged
-or released; ``news`` is short news of companies.
+``repurchases`` those of shares that companies bought back, ``pledges`` of those that holders
+pledged or released; ``news`` is short news of companies.
 
 By default words, shapes and layout are all there is. With ``--entities`` the built-in model names
 persons, organisations and the like, as it does when a cache is built. With ``--vectors`` the

@@ -98,8 +98,8 @@ def _labelled_rows(
     for top, n in ((at, n) for at in firsts for n in range(2, _MOST_OF_ROW + 1)):
         n_rows = 0
         for at in range(top, min(len(words) - n + 1, top + n * _MOST_ROWS), n):
-            cells = words[at + 1 : at + n]
-            are_alike = len({_digit.search(cell) is None for cell in cells}) == 1
+            others = words[at + 1 : at + n]
+            are_alike = len({_digit.search(one) is None for one in others}) == 1
             has_heading = any(map(_heading.match, words[at : at + n]))
             is_row = may_be_header(words[at]) and are_alike and not has_heading
             if not is_row or any(known[at + 1 : at + n]):
