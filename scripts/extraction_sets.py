@@ -9,8 +9,8 @@ Four sets lie in the folder of data. ``freezes`` is written by ``freeze_document
 ``parties`` by ``party_documents.py``. The others lie in ``data/labelled`` and were written by hand:
 case facts of eighteen courts, and announcements of shares that thirteen companies' holders traded,
 that twelve companies bought back, and that thirteen companies' holders pledged; short news of
-companies, of five kinds. Six institutions of each, and eight of seventeen sources of news, were
-held out when they were written, by others.
+companies, of ten kinds. Six institutions of each, and sixteen of the 33 sources of news, were held
+out when they were written, by others.
 """
 
 from __future__ import annotations
