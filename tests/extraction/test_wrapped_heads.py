@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from featpipe.extraction.scoring.table_headers import table_headers
+from featpipe.extraction.scoring.wrapped_heads import wrapped_tables
 
 
 def headers_of(text: str) -> list[tuple[str, str]]:
@@ -69,3 +70,12 @@ def test_every_second_or_third_line_is_a_label() -> None:
     parts = ["持股比例", "5.00%", "二、解除质押情况", *(words for row in rows for words in row[:2])]
     assert ("二、解除质押情况", "持股比例") not in headers_of("\n".join(parts))
     assert ("310,000", "本次解除质押股份") in headers_of("\n".join(parts))
+
+
+@pytest.mark.parametrize("gap", ["  ", "\t"])
+def test_a_line_of_more_cells_than_a_table_has_is_no_head_and_none_of_its_rows(gap: str) -> None:
+    # It took more than a minute while each cell asked how wide all of those before it are.
+    assert [*wrapped_tables(gap.join(["质押股数"] * 30_000) + "\n质押日期\n1\n")] == []
+    heads = gap.join(["股东名称", "质押股数", "质权人", "质押日"])
+    rows = ["\n", gap.join(["", "", "", "期"]), "\n"]
+    assert [*wrapped_tables("".join((heads, *rows, gap.join("1" * 17))))] == []

@@ -14,6 +14,7 @@ below that. Some heads are known labels; rows below have as many cells, and numb
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.grouped_heads import of_sums
@@ -58,11 +59,14 @@ def wrapped_tables(text: str, others: Sequence[tuple[int, int]] = ()) -> Iterato
 
 
 def _pieces(start: int, line: str) -> list[Piece]:
-    """The cells of a line that are not empty, and the tabs or the width before them."""
+    """The cells of a line that are not empty, and the tabs or the width before them.
+
+    Of more than a table has, one too many: each costs what is before it.
+    """
     if STROKE.search(line):
         return []
     found = []
-    for piece in _piece.finditer(line):
+    for piece in islice(_piece.finditer(line), _MOST_COLUMNS + 1):
         if "\t" in line:
             low = line.count("\t", 0, piece.start())
             high = low + 1
