@@ -74,8 +74,9 @@ def tables_of_lines(
     for lines in _runs(text):
         if len(lines) >= 2 * _LEAST_COLUMNS and not touches(lines, others):
             words = [text[a:b] for a, b in lines]
-            table = _labelled_rows(words, lines)
-            yield from [table] if table else _tables_in(words, lines)
+            known, heads = ([f(one) for one in words] for f in (is_label, may_be_header))
+            table = _labelled_rows(words, lines, known, heads)
+            yield from [table] if table else _tables_in(words, lines, known, heads)
 
 
 def _runs(text: str) -> Iterator[list[Line]]:
@@ -90,10 +91,17 @@ def _runs(text: str) -> Iterator[list[Line]]:
 
 
 def _labelled_rows(
-    words: Sequence[str], lines: Sequence[Line]
+    words: Sequence[str], lines: Sequence[Line], known: Sequence[bool], heads: Sequence[bool]
 ) -> tuple[int, int, list[Cell]] | None:
-    """The table of lines where every second, third ... is a label; None for none."""
-    known = list(map(is_label, words))
+    """The table of lines where every second, third ... is a label; None for none.
+
+    Args:
+        words: of the lines.
+        lines: where they begin and end.
+        known: whether each is a known label.
+        heads: whether each may be a header.
+
+    """
     firsts = [at for at, is_known in enumerate(known) if is_known]
     for top, n in ((at, n) for at in firsts for n in range(2, _MOST_OF_ROW + 1)):
         n_rows = 0
@@ -101,7 +109,7 @@ def _labelled_rows(
             others = words[at + 1 : at + n]
             are_alike = len({_digit.search(one) is None for one in others}) == 1
             has_heading = any(map(_heading.match, words[at : at + n]))
-            is_row = may_be_header(words[at]) and are_alike and not has_heading
+            is_row = heads[at] and are_alike and not has_heading
             if not is_row or any(known[at + 1 : at + n]):
                 break
             n_rows += 1
@@ -115,9 +123,14 @@ def _labelled_rows(
     return None
 
 
-def _tables_in(words: Sequence[str], lines: list[Line]) -> Iterator[tuple[int, int, list[Cell]]]:
-    known = [is_label(one) or _counts.fullmatch(fold_width(one)) is not None for one in words]
-    heads = [may_be_header(one) for one in words]
+def _tables_in(
+    words: Sequence[str], lines: list[Line], labels: Sequence[bool], heads: Sequence[bool]
+) -> Iterator[tuple[int, int, list[Cell]]]:
+    """Those with headers above; arguments as of :func:`_labelled_rows`."""
+    known = [
+        is_known or _counts.fullmatch(fold_width(one)) is not None
+        for one, is_known in zip(words, labels, strict=True)
+    ]
     # At each line, the next one that is a known label.
     label_at = [len(words)] * (len(words) + 1)
     for number in range(len(words) - 1, -1, -1):

@@ -7,17 +7,16 @@
 from __future__ import annotations
 
 from featpipe.extraction.scoring.name_patterns import HAN, ORGANISATION
-from featpipe.extraction.scoring.news_words import ABOUT, ACTS, AMOUNT, SUBJECT, WHEN, Told
+from featpipe.extraction.scoring.news_words import ABOUT, ACTS, AMOUNT, IN_NAME, SUBJECT, WHEN, Told
 
 _COURT = rf"(?:{HAN}{{2,16}}?(?:中级|高级)?人民法院|{HAN}{{2,8}}法院|本院|该院)"
 _DECIDES = r"(?:作出[^,。;\n]{0,10}?裁定|裁定|决定|受理|已裁定|宣告|尚未裁定)"
 _BANKRUPT = (
     r"(?:提出的|的)?(?:被?(?:申请)?(?:进行)?(?:破产|[预司]?重整)|进入破产|合并重整|实质合并)"
 )
-_NAME = r"[^\s,。;:!?\"「」《》]{2,34}?"
+_NAME = rf"{IN_NAME}{{2,34}}?"
 _FIRM = rf"(?:[^\s,。;:的、和与]{{4,40}}?(?:事务所有限公司|事务所(?:{HAN}{{2,4}}分所)?|清算组))"
-_ALONE = r"(?:(?!对|的|其|该|此)[^\s,。;:!?\"「」《》]){2,34}?"
-#: What is said, and what a label would call the groups of it.
+_ALONE = rf"(?:(?!对|的|其|该|此){IN_NAME}){{2,34}}?"
 INSOLVENCIES = (
     Told(
         rf"(?P<court>{_COURT})(?=[^。;\n]{{0,60}}?{_DECIDES})|(?:从|向|移送|到)(?P<at>{_COURT})",

@@ -6,10 +6,19 @@
 from __future__ import annotations
 
 from featpipe.extraction.scoring.name_patterns import HAN
-from featpipe.extraction.scoring.news_words import ABOUT, ACTS, AMOUNT, EDGE, SUBJECT, WHEN, Told
+from featpipe.extraction.scoring.news_words import (
+    ABOUT,
+    ACTS,
+    AMOUNT,
+    EDGE,
+    IN_NAME,
+    SUBJECT,
+    WHEN,
+    Told,
+)
 
 _COURT = rf"{HAN}{{2,16}}?(?:中级|高级|知识产权)?(?:人民)?法院"
-_WHOM = r"[^\s,。;:!?\"「」《》]{2,30}?"
+_WHOM = rf"{IN_NAME}{{2,30}}?"
 _ABOUT = r"(?:因|以)[^,。;\n]{2,24}?(?:纠纷|为由|,)"
 _DECIDES = "(?:判|裁定|开庭|受理|审理|驳回|送达|宣判)"
 

@@ -9,7 +9,7 @@ words are those in general use, written down by hand: nothing here is counted on
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.extraction.scoring.deal_news import ACQUISITIONS, AWARDS_IN_NEWS
 from featpipe.extraction.scoring.financing_news import FINANCINGS, LISTINGS
@@ -27,49 +27,43 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.news_words import Told
 
 
-def _compiled(statements: tuple[Told, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(pattern), words) for pattern, words in statements)
+class _Kind(NamedTuple):
+    """Statements, each with what a label would call it, and words of which their texts have one."""
+
+    tells: tuple[str, ...]
+    statements: tuple[tuple[re.Pattern[str], str], ...]
 
 
-#: Words of which a text has one that such statements are of, and these.
-_INSOLVENCIES = (("破产", "重整", "清算申请"), _compiled(INSOLVENCIES))
+def _kind(statements: tuple[Told, ...], *tells: str) -> _Kind:
+    return _Kind(tells, tuple((re.compile(pattern), words) for pattern, words in statements))
+
+
+_INSOLVENCIES = _kind(INSOLVENCIES, "破产", "重整", "清算申请")
 _KINDS = (
-    (
-        (
-            "领投", "跟投", "轮融资", "轮投资", "战略融资", "战略投资", "投前估值", "投后估值",
-            "融资轮次",
-        ),
-        _compiled(FINANCINGS),
+    _kind(
+        FINANCINGS, "领投", "跟投", "轮融资", "轮投资", "战略融资", "战略投资", "投前估值",
+        "投后估值", "融资轮次",
     ),
-    (
-        (
-            "终止上市", "暂停上市", "挂牌上市", "正式上市", "登陆科创", "登陆创业", "首日交易",
-            "ipo", "摘牌", "退市", "发行价", "交所上市", "交易所上市", "交所主板", "交所创业板",
-            "交所科创板", "交易所主板", "交易所创业板", "交易所科创板", "交所挂牌", "港交所",
-            "纽交所", "纳斯达克",
-        ),
-        _compiled(LISTINGS),
+    _kind(
+        LISTINGS, "终止上市", "暂停上市", "挂牌上市", "正式上市", "登陆科创", "登陆创业",
+        "首日交易", "ipo", "摘牌", "退市", "发行价", "交所上市", "交易所上市", "交所主板",
+        "交所创业板", "交所科创板", "交易所主板", "交易所创业板", "交易所科创板", "交所挂牌",
+        "港交所", "纽交所", "纳斯达克",
     ),
-    (("亏损", "亏了", "预亏"), _compiled(LOSSES)),
-    (("约谈", "约见"), _compiled(SUMMONS)),
+    _kind(LOSSES, "亏损", "亏了", "预亏"),
+    _kind(SUMMONS, "约谈", "约见"),
     _INSOLVENCIES,
 )  # fmt: skip
 #: Announcements tell these in statements of their own.
 _IN_NEWS_ALONE = (
-    (
-        (
-            "辞职", "辞任", "离任", "离职", "辞去", "聘任", "任命", "委任", "免去", "换帅", "逝世",
-            "病逝", "升任", "总经理", "董事长",
-        ),
-        _compiled(APPOINTMENTS),
+    _kind(
+        APPOINTMENTS, "辞职", "辞任", "离任", "离职", "辞去", "聘任", "任命", "委任", "免去",
+        "换帅", "逝世", "病逝", "升任", "总经理", "董事长",
     ),
-    (("收购", "受让", "竞购", "竞得", "买下", "并购"), _compiled(ACQUISITIONS)),
-    (("中标", "中选"), _compiled(AWARDS_IN_NEWS)),
-    (("罚款", "处罚", "罚没", "被罚"), _compiled(PENALTIES)),
-    (
-        ("诉讼", "起诉", "原告", "被告", "诉至", "胜诉", "败诉", "纠纷"),
-        _compiled(LAWSUITS),
-    ),
+    _kind(ACQUISITIONS, "收购", "受让", "竞购", "竞得", "买下", "并购"),
+    _kind(AWARDS_IN_NEWS, "中标", "中选"),
+    _kind(PENALTIES, "罚款", "处罚", "罚没", "被罚"),
+    _kind(LAWSUITS, "诉讼", "起诉", "原告", "被告", "诉至", "胜诉", "败诉", "纠纷"),
 )  # fmt: skip
 _clause = re.compile(
     r"(?:[并和且]|以及|\([一二三四五六\d]\)|[一二三四五六]是|\d\.|如[^,。;]{2,14}?应){0,4}"
@@ -96,9 +90,7 @@ def find_insolvencies(folded: str) -> Iterator[Phrase]:
     return _find(folded, (_INSOLVENCIES,))
 
 
-def _find(
-    folded: str, kinds: tuple[tuple[tuple[str, ...], tuple[tuple[re.Pattern[str], str], ...]], ...]
-) -> Iterator[Phrase]:
+def _find(folded: str, kinds: tuple[_Kind, ...]) -> Iterator[Phrase]:
     if len(folded) > _LONGEST:
         return
     for tells, statements in kinds:

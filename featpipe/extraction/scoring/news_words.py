@@ -36,6 +36,8 @@ WHEN = (
 )
 #: What a name begins behind.
 EDGE = r"(?<![^\s,。;:!?\"「」*◇●▍—|、】])"
+#: A character of a name, of which no mark is one.
+IN_NAME = r"[^\s,。;:!?\"「」《》]"
 _RUN = r"[^\s,。;:!?\"「」《》*()]{2,28}?"
 #: A name that is the subject of what follows, with remarks in brackets.
 SUBJECT = (

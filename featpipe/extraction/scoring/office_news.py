@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from featpipe.extraction.scoring.name_patterns import HAN
-from featpipe.extraction.scoring.news_words import ABOUT, AMOUNT, EDGE, SUBJECT, WHEN, Told
+from featpipe.extraction.scoring.news_words import ABOUT, AMOUNT, EDGE, IN_NAME, SUBJECT, WHEN, Told
 
-OFFICE = (
+_OFFICE = (
     rf"(?:{HAN}{{2,24}}?(?:分局|总局|局(?!限)|委员会|发改?委|监委|卫健?委|城管委|网信办|食安办|安委办"
     "|办公室|协会|消保委|检察院|管理处|大队|支队|办事处|人民政府|管理中心|厅|总队|署(?!名))"
     rf"(?:{HAN}{{2,10}}?(?:局|中心|司|科|部))?|人民银行|工信部|央行)"
@@ -20,11 +20,11 @@ _WHOM = r"(?:其|平台|企业|公司|该公司|该所|该企业|[^,。;:\n]{2,8
 SUMMONS = (
     Told(
         r"(?:(?<![^\s,。;:!?*、被由经从])|会同|联合|(?<=[局委厅办部会院处所])[和与及])"
-        rf"(?P<office>(?!该|会同){OFFICE})(?=[^。;\n]{{0,80}}?约[谈见])",
+        rf"(?P<office>(?!该|会同){_OFFICE})(?=[^。;\n]{{0,80}}?约[谈见])",
         "约谈之方",
     ),
     Told(
-        rf"(?:约谈|约见)了?(?P<name>[^\s,。;:!?\"「」《》]{{2,30}}?){_SUMMONED}"
+        rf"(?:约谈|约见)了?(?P<name>{IN_NAME}{{2,30}}?){_SUMMONED}"
         r"|对(?P<name_of>[^\s,。;:!?]{2,30}?)(?:进行|实施|开展|负责人)[^,。;\n]{0,12}?约谈",
         "所报公司",
     ),
@@ -50,10 +50,10 @@ SUMMONS = (
 
 _FINER = (
     rf"(?:(?:中国)?(?:证监会|银保监会)(?:{HAN}{{2,6}}(?:局|分局))?|{HAN}{{2,6}}证监局"
-    rf"|(?:人行|中国人民银行){HAN}{{2,8}}支行|{OFFICE})"
+    rf"|(?:人行|中国人民银行){HAN}{{2,8}}支行|{_OFFICE})"
 )
 _FINES = "(?:处罚|罚款|处以|警告|罚没|没收|责令)"
-_WHO = r"[^\s,。;:!?\"「」《》]{2,30}?"
+_WHO = rf"{IN_NAME}{{2,30}}?"
 _AS = (
     r"(?:直接负责的主管人员|实际控制人|法定代表人"
     r"|时任[^,。;\n]{0,12}?(?:总监|经理|长|秘书|董事|行长))?"

@@ -223,7 +223,7 @@ _of_several = re.compile(
 )
 _ALL_PLEDGES = "累计质押数量"
 #: Right before what a share is of, what somebody has: 持有公司股份1,000股，占公司总股本.
-_held = re.compile(
+_holding = re.compile(
     r"(?:\A|[,。;:(])(?:(?!将|以其|被|占)[^,。;:\n]){0,60}?持有(?!的)(?:[^,。;\n%]|(?<=\d),(?=\d)){0,60}(?:,[^,。;\n\d%]{0,20})?[,(]?\Z"
 )
 #: Of what a holder has, before trades and behind words for after them: 本次减持后.
@@ -294,7 +294,7 @@ def _words_of(folded: str, match: re.Match[str], group: str, label: str) -> str:
     if words == _ALL_PLEDGES and _is_said_before(_of_several, folded, start):
         return ""
     # Beside what is pledged, what is held has a name of its own.
-    if words == _OF_STOCK and "质押" in folded and _is_said_before(_held, folded, match.start()):
+    if words == _OF_STOCK and "质押" in folded and _is_said_before(_holding, folded, match.start()):
         return ""
     is_after = words in _HELD and _is_said_before(_after, folded, match.start())
     return f"变动后{words}" if is_after else words
@@ -318,8 +318,9 @@ def find_company(folded: str) -> Iterator[Phrase]:
             yield Phrase(start, end, "公司名称")
             return
     signed = _board.search(folded, max(len(folded) - _SIGNED, 0))
-    is_office = signed is not None and signed["name"].endswith(_OFFICES)
-    if signed and not is_office and not _of_tenders.search(folded, 0, _HEADING):
+    if signed is None or signed["name"].endswith(_OFFICES):
+        return
+    if not _of_tenders.search(folded, 0, _HEADING):
         yield Phrase(*signed.span("name"), "公司名称")
 
 
