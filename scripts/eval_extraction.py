@@ -50,7 +50,6 @@ from featpipe.extraction.results import FieldResult
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.field_model import FieldModel, Scored, score_fields
-from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.scoring.page import Page, page_of_text, with_vectors
 from featpipe.extraction.scoring.pretrained import (
@@ -58,6 +57,7 @@ from featpipe.extraction.scoring.pretrained import (
     kind_of_values,
     shipped_fields,
 )
+from featpipe.extraction.tables.labelled_span import LabelledSpan
 from featpipe.extraction.template import FieldSpec, SampleSpec, Template
 from featpipe.extraction.twins import twins_of
 from featpipe.extraction.values.values import read_value

@@ -10,6 +10,14 @@
          documents | encoders | lexical | store | pool       (five strangers)
    user_cache   atomic_write   fork_lock   settings   report   interpreter   errors
 
+Within extraction::
+
+                     extractor, records, ...
+                            scoring
+              template   tables   statements             (strangers to each other)
+                             names
+                             values
+
 Imports inside functions and under ``TYPE_CHECKING`` count.
 """
 
@@ -53,6 +61,16 @@ ALLOWED: dict[str, set[str]] = {
     "cli": ENGINES | {"extraction"} | FACES | {"__init__"},
     "__init__": ENGINES | {"extraction"},
     "__main__": {"cli", "errors"},
+}
+
+#: The same of the lower parts of extraction, which import nothing else of it.
+IN_EXTRACTION: dict[str, set[str]] = {
+    "values": set(),
+    "names": {"values"},
+    "tables": {"values", "names"},
+    "statements": {"values", "names"},
+    "template": {"values"},
+    "scoring": {"values", "names", "tables", "statements", "template"},
 }
 
 #: Foreign packages that no file of a room may import, at any depth.
@@ -99,6 +117,17 @@ def test_imports_go_down(path: Path) -> None:
             target = parts[1] if len(parts) > 1 and parts[1] in ALLOWED else "__init__"
             assert target == room or target in ALLOWED[room], f"{path} imports {name}"
         assert parts[0] not in FORBIDDEN.get(room, set()), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("part", IN_EXTRACTION)
+def test_imports_go_down_within_extraction(part: str) -> None:
+    folder = PACKAGE / "extraction" / part
+    paths = sorted(folder.rglob("*.py")) or [folder.with_suffix(".py")]
+    for path in paths:
+        for name in imported_names(path):
+            parts = name.split(".")
+            if parts[:2] == ["featpipe", "extraction"]:
+                assert parts[2] in {part, *IN_EXTRACTION[part]}, f"{path} imports {name}"
 
 
 def import_graph() -> dict[str, set[str]]:

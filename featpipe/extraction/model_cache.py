@@ -39,6 +39,8 @@ logger = getLogger(__name__)
 _MOST_IN_MEMORY = 512
 #: The folder is swept after the first model written, and then after every so many.
 _SWEEP_EVERY = 256
+#: Folders of the code that fits and scores.
+_CODE = ("values", "names", "tables", "statements", "scoring")
 
 
 class ModelCache:
@@ -137,7 +139,7 @@ def default_folder() -> Path:
 @cache
 def code_version() -> str:
     """12 hex digits over the code that fits and scores, and what it ships: others fit anew."""
-    folders = (Path(__file__).with_name(name) for name in ("scoring", "values"))
+    folders = (Path(__file__).with_name(name) for name in _CODE)
     code = hash_code(file for folder in folders for file in sorted(folder.glob("*.py")))
     return blake2b(code.encode() + SHIPPED.read_bytes(), digest_size=6).hexdigest()
 

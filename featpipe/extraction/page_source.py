@@ -37,14 +37,14 @@ from featpipe.extraction.messages import (
 from featpipe.extraction.missing_inputs import join_missing, missing_of_keys, missing_of_rows
 from featpipe.extraction.named_documents import read_source, stored_or_read
 from featpipe.extraction.scoring.features import PageFeatures
-from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.page import (
     Page,
     page_of_document,
     page_of_text,
     with_vectors,
 )
-from featpipe.extraction.scoring.table_headers import table_headers
+from featpipe.extraction.tables.labelled_span import LabelledSpan
+from featpipe.extraction.tables.table_headers import table_headers
 from featpipe.store import keys_of
 
 if TYPE_CHECKING:

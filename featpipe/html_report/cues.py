@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from featpipe.extraction.scoring.table_headers import table_headers
+from featpipe.extraction.tables.table_headers import table_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featpipe import Extractor, FieldSpec, Template
-from featpipe.extraction.scoring.kinds_of_names import kind_of_names
-from featpipe.extraction.scoring.phrases import find_phrases
-from featpipe.extraction.scoring.synonyms import is_other_kind, synonyms_of
+from featpipe.extraction.names.kinds_of_names import kind_of_names
+from featpipe.extraction.names.synonyms import is_other_kind, synonyms_of
+from featpipe.extraction.statements.phrases import find_phrases
 from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:

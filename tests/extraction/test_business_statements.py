@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from featpipe.extraction.scoring.english_roles import find_roles
-from featpipe.extraction.scoring.phrases import find_phrases
-from featpipe.extraction.scoring.statements import find_statements
+from featpipe.extraction.statements.english_roles import find_roles
+from featpipe.extraction.statements.phrases import find_phrases
+from featpipe.extraction.statements.statements import find_statements
 from featpipe.extraction.values.text import fold_width
 
 

@@ -9,9 +9,9 @@ from pages import features_of
 from test_statements import first
 
 from featpipe import Extractor, FieldSpec, SampleSpec, Template
-from featpipe.extraction.scoring.cell_lines import tables_of_lines
-from featpipe.extraction.scoring.table_headers import table_headers
-from featpipe.extraction.scoring.text_tables import text_tables
+from featpipe.extraction.tables.cell_lines import tables_of_lines
+from featpipe.extraction.tables.table_headers import table_headers
+from featpipe.extraction.tables.text_tables import text_tables
 from featpipe.extraction.values.text import fold_page
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import re
 import pytest
 from pages import features_of
 
-from featpipe.extraction.scoring.crime_statements import find_facts
-from featpipe.extraction.scoring.name_patterns import PERSON
+from featpipe.extraction.names.name_patterns import PERSON
+from featpipe.extraction.statements.crime_statements import find_facts
 from featpipe.extraction.values.text import fold_width
 
 _THEFT = (

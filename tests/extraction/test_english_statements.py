@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pages import features_of
 
-from featpipe.extraction.scoring.english_statements import _TOLD, find_english, find_named
+from featpipe.extraction.names.kinds_of_names import kind_of_names
+from featpipe.extraction.names.synonyms import heads_of, names_same
 from featpipe.extraction.scoring.field_fitting import fit_field
-from featpipe.extraction.scoring.kinds_of_names import kind_of_names
 from featpipe.extraction.scoring.pretrained import kind_of_values, shipped_fields
-from featpipe.extraction.scoring.synonyms import heads_of, names_same
+from featpipe.extraction.statements.english_statements import _TOLD, find_english, find_named
 from featpipe.extraction.values.text import fold_width
 from featpipe.extraction.values.values import find_values
 

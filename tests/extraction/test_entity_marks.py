@@ -10,7 +10,7 @@ from pages import features_of
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
-from featpipe.extraction.scoring.labelled_span import LabelledSpan
+from featpipe.extraction.tables.labelled_span import LabelledSpan
 
 TEXT = "甲乙丙丁戊己庚辛"
 

@@ -6,8 +6,8 @@ import pytest
 
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field
-from featpipe.extraction.scoring.flat_tables import amounts_of_lines
 from featpipe.extraction.scoring.page import page_of_text
+from featpipe.extraction.tables.flat_tables import amounts_of_lines
 from featpipe.extraction.values.text import fold_width
 
 STATED = """近日，公司中标以下项目，合计 8,100.5 万元：

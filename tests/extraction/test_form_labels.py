@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_statements import first
 
-from featpipe.extraction.scoring.form_labels import find_form_labels
+from featpipe.extraction.names.form_labels import find_form_labels
 from featpipe.extraction.values.text import fold_width
 
 LEASE = (

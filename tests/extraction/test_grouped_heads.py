@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from featpipe.extraction.scoring.grouped_heads import grouped_tables
-from featpipe.extraction.scoring.table_headers import table_headers
+from featpipe.extraction.tables.grouped_heads import grouped_tables
+from featpipe.extraction.tables.table_headers import table_headers
 
 _TOP = ["股东名称", "股份性质", "本次减持前持有股份", "本次减持后持有股份"]
 _SECOND = ["股数（股）", "占总股本比例"] * 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from featpipe.extraction.scoring.statements import find_statements
+from featpipe.extraction.statements.statements import find_statements
 from featpipe.extraction.values.text import fold_width
 
 

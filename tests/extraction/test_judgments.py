@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featpipe import Extractor, FieldSpec, Template
-from featpipe.extraction.scoring.bare_labels import find_bare_labels
-from featpipe.extraction.scoring.phrases import find_phrases
+from featpipe.extraction.names.bare_labels import find_bare_labels
+from featpipe.extraction.statements.phrases import find_phrases
 from featpipe.extraction.values.text import fold, fold_width
 
 if TYPE_CHECKING:

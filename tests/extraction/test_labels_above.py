@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from featpipe.extraction.scoring.labels_above import labels_above
 from featpipe.extraction.scoring.page import page_of_text
+from featpipe.extraction.tables.labels_above import labels_above
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from test_statements import first, statements
 
-from featpipe.extraction.scoring.english_roles import find_roles
+from featpipe.extraction.names.synonyms import names_same
 from featpipe.extraction.scoring.labels import labelled_values
-from featpipe.extraction.scoring.synonyms import names_same
+from featpipe.extraction.statements.english_roles import find_roles
 from featpipe.extraction.values.text import fold_width
 
 

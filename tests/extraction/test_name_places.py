@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from featpipe.extraction.scoring.name_places import places_of_name, values_behind
+from featpipe.extraction.names.name_places import places_of_name, values_behind
 
 _ENGLISH = "The landlord's n a m e is Ann. (Tenant) name: Bob. current rents, Monthly  Rent: $5"
 

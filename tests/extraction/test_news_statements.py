@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from featpipe.extraction.scoring.news_statements import (
+from featpipe.extraction.names.synonyms import names_same
+from featpipe.extraction.statements.news_statements import (
     find_announced,
     find_insolvencies,
     find_news,
 )
-from featpipe.extraction.scoring.news_words import names_in
-from featpipe.extraction.scoring.synonyms import names_same
+from featpipe.extraction.statements.news_words import names_in
 from featpipe.extraction.values.text import fold_width
 
 

@@ -32,7 +32,7 @@ from featpipe.extraction.scoring.parallel import (
     terms_of,
 )
 from featpipe.extraction.scoring.pretrained import PretrainedField
-from featpipe.extraction.scoring.table_headers import table_headers
+from featpipe.extraction.tables.table_headers import table_headers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

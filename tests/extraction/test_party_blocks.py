@@ -9,14 +9,14 @@ import pytest
 from pages import features_of
 
 from featpipe.documents import load_document
+from featpipe.extraction.names.synonyms import is_party
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
-from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.labels import labelled_values
 from featpipe.extraction.scoring.page import page_of_text
-from featpipe.extraction.scoring.synonyms import is_party
-from featpipe.extraction.scoring.table_headers import table_headers
 from featpipe.extraction.scoring.tokens import hash_of
+from featpipe.extraction.tables.labelled_span import LabelledSpan
+from featpipe.extraction.tables.table_headers import table_headers
 
 if TYPE_CHECKING:
     from featpipe.extraction.scoring.field_model import FieldModel

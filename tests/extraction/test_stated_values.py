@@ -9,10 +9,9 @@ import pytest
 from pages import features_of
 
 from featpipe import Extractor, FieldSpec, Template
+from featpipe.extraction.names.kinds_of_names import kind_of_names
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
-from featpipe.extraction.scoring.kinds_of_names import kind_of_names
-from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.labels import (
     form_marks,
     labelled_values,
@@ -20,7 +19,8 @@ from featpipe.extraction.scoring.labels import (
     stated_starts,
 )
 from featpipe.extraction.scoring.page import page_of_text
-from featpipe.extraction.scoring.table_headers import table_headers
+from featpipe.extraction.tables.labelled_span import LabelledSpan
+from featpipe.extraction.tables.table_headers import table_headers
 from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:

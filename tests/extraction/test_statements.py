@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pages import features_of
 
-from featpipe.extraction.scoring.english_roles import find_roles
 from featpipe.extraction.scoring.field_fitting import fit_field
-from featpipe.extraction.scoring.phrases import find_phrases
 from featpipe.extraction.scoring.pretrained import kind_of_values, shipped_fields
-from featpipe.extraction.scoring.statements import (
+from featpipe.extraction.statements.english_roles import find_roles
+from featpipe.extraction.statements.phrases import find_phrases
+from featpipe.extraction.statements.statements import (
     find_company,
     find_orders,
     find_statements,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from pages import features_of
 
-from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
-from featpipe.extraction.scoring.synonyms import (
+from featpipe.extraction.names.synonyms import (
     alternatives,
     heads_of,
     names_same,
@@ -14,6 +13,7 @@ from featpipe.extraction.scoring.synonyms import (
     synonyms_of,
     with_stems,
 )
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 
 
 def test_a_name_has_the_names_of_its_group_and_not_itself() -> None:

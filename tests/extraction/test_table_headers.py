@@ -6,7 +6,7 @@ import pytest
 
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.page import page_of_text
-from featpipe.extraction.scoring.table_headers import row_numbers, table_headers
+from featpipe.extraction.tables.table_headers import row_numbers, table_headers
 
 #: Row, column, start, end, rows spanned, columns spanned.
 Cell = tuple[int, int, int, int, int, int]

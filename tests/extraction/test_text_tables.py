@@ -10,8 +10,8 @@ from featpipe import Extractor, FieldSpec, Template
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field
 from featpipe.extraction.scoring.page import page_of_text
-from featpipe.extraction.scoring.table_headers import table_headers
-from featpipe.extraction.scoring.text_tables import rows_of_sums, text_tables
+from featpipe.extraction.tables.table_headers import table_headers
+from featpipe.extraction.tables.text_tables import rows_of_sums, text_tables
 
 if TYPE_CHECKING:
     from pathlib import Path

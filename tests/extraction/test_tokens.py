@@ -14,9 +14,9 @@ from pages import features_of
 from featpipe.extraction.scoring.candidates import Candidates
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_names import name_columns
-from featpipe.extraction.scoring.labelled_span import LabelledSpan
 from featpipe.extraction.scoring.page import page_of_text
 from featpipe.extraction.scoring.tokens import hash_of
+from featpipe.extraction.tables.labelled_span import LabelledSpan
 from featpipe.extraction.values.text import compact, fold, fold_width
 
 TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\n\t]|\S")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from featpipe.extraction.scoring.table_headers import table_headers
-from featpipe.extraction.scoring.wrapped_heads import wrapped_tables
+from featpipe.extraction.tables.table_headers import table_headers
+from featpipe.extraction.tables.wrapped_heads import wrapped_tables
 
 
 def headers_of(text: str) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.extraction.names.synonyms import heads_of, names_same, synonyms_of
 from featpipe.extraction.scoring.context import CLOSING_BRACKET
 from featpipe.extraction.scoring.labels import (
     NOTHING,
@@ -28,7 +29,6 @@ from featpipe.extraction.scoring.labels import (
     labelled_values,
 )
 from featpipe.extraction.scoring.party_details import labelled_in_blocks
-from featpipe.extraction.scoring.synonyms import heads_of, names_same, synonyms_of
 from featpipe.extraction.values.codes import covered_before
 from featpipe.extraction.values.text import fold, fold_width
 from featpipe.extraction.values.values import is_readable

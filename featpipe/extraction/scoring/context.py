@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.name_patterns import FREQUENT
+from featpipe.extraction.names.name_patterns import FREQUENT
 from featpipe.extraction.scoring.tokens import hash_of, hashes_of, mix, pair_codes
 from featpipe.extraction.values.text import matches_at, places_of
 from featpipe.store.sorted_values import is_in

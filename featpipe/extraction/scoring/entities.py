@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.labelled_span import LabelledSpan
     from featpipe.extraction.scoring.tokens import Tokens
+    from featpipe.extraction.tables.labelled_span import LabelledSpan
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]

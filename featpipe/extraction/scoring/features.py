@@ -19,17 +19,17 @@ from featpipe.extraction.scoring.context import (
     number_columns,
 )
 from featpipe.extraction.scoring.entities import EntityMarks
-from featpipe.extraction.scoring.flat_tables import amounts_of_lines
 from featpipe.extraction.scoring.headings import before_gaps, starts_behind_headings
 from featpipe.extraction.scoring.labels import find_nothing, form_marks
 from featpipe.extraction.scoring.lines import Lines
 from featpipe.extraction.scoring.parallel import ListContext
 from featpipe.extraction.scoring.sentence_words import SentenceWords
-from featpipe.extraction.scoring.table_headers import row_numbers
-from featpipe.extraction.scoring.text_tables import rows_of_cells, rows_of_sums
 from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
+from featpipe.extraction.tables.flat_tables import amounts_of_lines
+from featpipe.extraction.tables.table_headers import row_numbers
+from featpipe.extraction.tables.text_tables import rows_of_cells, rows_of_sums
 from featpipe.extraction.values.codes import covered_before, cut_places, find_codes, places_inside
 from featpipe.extraction.values.text import compact, fold, fold_page, points_of
 from featpipe.extraction.values.values import Found, find_periods, find_values, read_value

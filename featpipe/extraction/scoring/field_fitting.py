@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from featpipe.extraction.names.synonyms import with_stems
 from featpipe.extraction.scoring.candidates import SHAPED, Boundaries
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.field_model import FieldModel
@@ -29,7 +30,6 @@ from featpipe.extraction.scoring.similarity import (
     SampleSentences,
     words_of,
 )
-from featpipe.extraction.scoring.synonyms import with_stems
 from featpipe.extraction.values.text import fold, fold_width
 from featpipe.extraction.values.values import read_value
 

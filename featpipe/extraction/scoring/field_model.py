@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.extraction.names.kinds_of_names import names_codes
+from featpipe.extraction.names.synonyms import is_known, is_party, party_named
 from featpipe.extraction.scoring.candidates import (
     AMOUNTS,
     SHAPED,
@@ -15,7 +17,6 @@ from featpipe.extraction.scoring.candidates import (
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.confidence import listed_confidences
 from featpipe.extraction.scoring.field_names import RELATED
-from featpipe.extraction.scoring.kinds_of_names import names_codes
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.parallel import (
     LEAST_USUAL,
@@ -50,7 +51,6 @@ from featpipe.extraction.scoring.similarity import (
     SampleSentences,
     similarity_by_words,
 )
-from featpipe.extraction.scoring.synonyms import is_known, is_party, party_named
 from featpipe.extraction.scoring.totals import settle_totals
 from featpipe.extraction.scoring.value_order import Places, are_parts, order_values
 from featpipe.extraction.values.text import fold

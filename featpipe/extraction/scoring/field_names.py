@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.candidates import Candidates
-from featpipe.extraction.scoring.labels import labelled_starts, named_values, stated_starts
-from featpipe.extraction.scoring.party_details import OWN_LABELS, is_in_block
-from featpipe.extraction.scoring.synonyms import (
+from featpipe.extraction.names.synonyms import (
     VAGUE,
     heads_of,
     is_other_kind,
@@ -23,6 +20,9 @@ from featpipe.extraction.scoring.synonyms import (
     party_named,
     synonyms_of,
 )
+from featpipe.extraction.scoring.candidates import Candidates
+from featpipe.extraction.scoring.labels import labelled_starts, named_values, stated_starts
+from featpipe.extraction.scoring.party_details import OWN_LABELS, is_in_block
 from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
 

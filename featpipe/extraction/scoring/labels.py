@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.bare_labels import find_bare_labels
-from featpipe.extraction.scoring.english_statements import find_named
-from featpipe.extraction.scoring.kinds_of_names import kind_of_names
-from featpipe.extraction.scoring.name_patterns import GAP, HAN, ORGANISATION, PERSON
-from featpipe.extraction.scoring.name_places import (
+from featpipe.extraction.names.bare_labels import find_bare_labels
+from featpipe.extraction.names.kinds_of_names import kind_of_names
+from featpipe.extraction.names.name_patterns import GAP, HAN, ORGANISATION, PERSON
+from featpipe.extraction.names.name_places import (
     BULLET,
     SEAL,
     behind_box,
@@ -25,8 +24,9 @@ from featpipe.extraction.scoring.name_places import (
     places_of_name,
     values_behind,
 )
-from featpipe.extraction.scoring.phrases import find_phrases
-from featpipe.extraction.scoring.synonyms import OTHERS, is_party
+from featpipe.extraction.names.synonyms import OTHERS, is_party
+from featpipe.extraction.statements.english_statements import find_named
+from featpipe.extraction.statements.phrases import find_phrases
 from featpipe.extraction.values.text import fold, fold_width
 
 if TYPE_CHECKING:

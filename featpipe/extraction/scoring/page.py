@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.documents import segment
-from featpipe.extraction.scoring.table_headers import table_headers
+from featpipe.extraction.tables.table_headers import table_headers
 from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.documents import Document
-    from featpipe.extraction.scoring.labelled_span import LabelledSpan
-    from featpipe.extraction.scoring.table_headers import Table
+    from featpipe.extraction.tables.labelled_span import LabelledSpan
+    from featpipe.extraction.tables.table_headers import Table
 
     Ints = NDArray[np.int64]
 
@@ -42,7 +42,7 @@ class Page:
     words: Ints
     entities: tuple[LabelledSpan, ...] = ()
     headers: tuple[LabelledSpan, ...] = ()
-    """Body cells of tables (:mod:`featpipe.extraction.scoring.table_headers`)."""
+    """Body cells of tables (:mod:`featpipe.extraction.tables.table_headers`)."""
     printed_pages: tuple[tuple[int, int, int], ...] = ()
     """(number, start, end) of each printed page."""
     vectors: NDArray[np.float32] | None = None

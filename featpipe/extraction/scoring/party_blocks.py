@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.extraction.scoring.synonyms import is_party, party_and_rest, party_named
-from featpipe.extraction.scoring.table_headers import party_in
+from featpipe.extraction.names.synonyms import is_party, party_and_rest, party_named
 from featpipe.extraction.scoring.token_labels import WIDE
+from featpipe.extraction.tables.table_headers import party_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

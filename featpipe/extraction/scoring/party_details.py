@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.bare_labels import ACTING, LISTED_ROLES
-from featpipe.extraction.scoring.labels import labelled_values
-from featpipe.extraction.scoring.synonyms import (
+from featpipe.extraction.names.bare_labels import ACTING, LISTED_ROLES
+from featpipe.extraction.names.synonyms import (
     ORDINALS,
     OWN_NAMES,
     party_and_rest,
     party_named,
     synonyms_of,
 )
+from featpipe.extraction.scoring.labels import labelled_values
 from featpipe.extraction.scoring.tokens import hash_of, hashes_of
 from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in

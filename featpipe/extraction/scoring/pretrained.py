@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from featpipe.extraction.names.kinds_of_names import kind_of_names
+from featpipe.extraction.names.synonyms import synonyms_of
 from featpipe.extraction.scoring.candidates import SHAPED
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.context import N_HASHED
-from featpipe.extraction.scoring.kinds_of_names import kind_of_names
 from featpipe.extraction.scoring.locate import infer_type
 from featpipe.extraction.scoring.sentence_model import SentenceModel
 from featpipe.extraction.scoring.sentence_words import N_PLACES
-from featpipe.extraction.scoring.synonyms import synonyms_of
 from featpipe.extraction.values.text import fold
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ import re
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.scoring.text_tables import rows_of_cells
+from featpipe.extraction.tables.text_tables import rows_of_cells
 from featpipe.extraction.values.text import fold_width
 from featpipe.extraction.values.values import Value, is_readable, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from featpipe.extraction.scoring.labelled_span import LabelledSpan
     from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.tables.labelled_span import LabelledSpan
     from featpipe.extraction.values.values import FieldType
 
 #: Types whose values have units; of a count what is no money.

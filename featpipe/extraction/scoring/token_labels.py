@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.bare_labels import find_bare_labels
-from featpipe.extraction.scoring.synonyms import is_known, is_party
+from featpipe.extraction.names.bare_labels import find_bare_labels
+from featpipe.extraction.names.synonyms import is_known, is_party
 from featpipe.extraction.values.codes import clock_colons
 from featpipe.extraction.values.text import points_of
 

@@ -15,13 +15,13 @@ from zlib import crc32
 
 import numpy as np
 
-from featpipe.extraction.scoring.bare_labels import is_role
-from featpipe.extraction.scoring.name_patterns import HAN
+from featpipe.extraction.names.bare_labels import is_role
+from featpipe.extraction.names.name_patterns import HAN
+from featpipe.extraction.names.synonyms import is_party, without_ordinal
 from featpipe.extraction.scoring.party_blocks import party_blocks
-from featpipe.extraction.scoring.phrases import find_phrases
-from featpipe.extraction.scoring.synonyms import is_party, without_ordinal
-from featpipe.extraction.scoring.table_headers import as_label
 from featpipe.extraction.scoring.token_labels import find_labels
+from featpipe.extraction.statements.phrases import find_phrases
+from featpipe.extraction.tables.table_headers import as_label
 from featpipe.extraction.values.text import (
     BLANK,
     BREAK,

@@ -1,0 +1,1 @@
+"""Sentences and headings that say a value without a label, and what a label would call it."""

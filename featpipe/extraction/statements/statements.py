@@ -1,0 +1,400 @@
+"""Statements: sentences of announcements, contracts and judgments that say a value without a label.
+
+Who pledges how many shares to whom (某集团将其持有的公司股份 *1,000股* 质押给 *某银行*), who holds
+what share (占公司总股本的 *5.1%*), when and how a meeting was held and who voted, who sent the
+notice of an award, with whom a contract was signed, who stands surety, from when until when a
+period runs, what a court orders to be paid. The words are those in general use, written down by
+hand: nothing here is counted on a labelled set.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from featpipe.extraction.names.name_patterns import GAP, HAN, ORGANISATION
+from featpipe.extraction.statements.award_statements import AWARDS
+from featpipe.extraction.statements.deal_statements import DEALS
+from featpipe.extraction.statements.holding_statements import HOLDINGS
+from featpipe.extraction.statements.house_statements import HOUSES
+from featpipe.extraction.statements.issue_statements import ISSUES
+from featpipe.extraction.statements.loan_statements import LOANS
+from featpipe.extraction.statements.people_statements import DEBTS, PEOPLE
+from featpipe.extraction.statements.pledge_statements import PLEDGES
+from featpipe.extraction.statements.statement_words import (
+    COUNT,
+    DATE,
+    DAY,
+    MONEY,
+    NAME,
+    NTH,
+    NUMERAL,
+    OF_COMPANY,
+    ON_A_DAY,
+    OWNED,
+    PERCENT,
+    REMARK,
+    SHARES,
+    Phrase,
+    Statement,
+)
+from featpipe.extraction.statements.work_statements import WORKS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_STATEMENTS = (
+    Statement(
+        "至",
+        re.compile(
+            rf"(?:(?<!试用)期限?|期间(?!\()|租赁|租期|有效)(?:(?!试用)[^。;\n]){{0,30}}?(?<!\d)(?P<first>{DAY})"
+            rf"(?:\([^()\n]{{1,20}}\))?{GAP}(?:起|开始)?[,、]?{GAP}(?:至|到){GAP}(?P<last>{DAY})"
+        ),
+        {"first": "起始日期", "last": "到期日期"},
+    ),
+    Statement(
+        "会",
+        re.compile(
+            rf"(?P<session>第{NTH}届(?:董事会|监事会)(?:{HAN}{{1,8}}委员会)?第{NTH}次(?:临时)?会议"
+            rf"|{NUMERAL}{{4}}年(?:第{NTH}次临时|年?度)股东大?会)"
+        ),
+        {"session": "会议届次"},
+    ),
+    Statement(
+        "召开",
+        re.compile(
+            rf"于{GAP}(?P<day>{DATE})(?:\([^()\n]{{1,10}}\))?(?:[上下中]午|晚上?)?[\d:时分点整]{{0,8}}"
+            rf"(?:,?在{GAP}(?P<place>[^,。;\n]{{2,40}}?))?(?:,?(?:采取|采用|以)(?P<way>[^,。;\n]{{2,20}}?(?:方式|形式)))?"
+            rf"(?:如期|准时)?召开"
+        ),
+        {"day": "会议时间", "place": "会议地点", "way": "召开方式"},
+    ),
+    Statement(
+        "主持",
+        re.compile(
+            rf"由(?:{OF_COMPANY})?(?:副?董事长|监事会主席|{HAN}{{0,4}}主席|总经理|独立董事|董事|监事)?"
+            rf"(?P<chair>{HAN}{{2,4}}?)(?:先生|女士)?(?:召集[并和])?主持"
+        ),
+        {"chair": "主持人"},
+    ),
+    Statement(
+        "应",
+        re.compile(
+            rf"应(?:到|出席|参加|参会|参与)(?:本次)?(?:会议|表决)?的?(?:董事|监事|股东|代表|委员|人员)?(?:人数)?"
+            rf"(?:为|共)?{GAP}(?P<count>{COUNT}{GAP}[人名位])"
+        ),
+        {"count": "应到人数"},
+    ),
+    Statement(
+        "实",
+        re.compile(
+            rf"实际?(?:到|出席|参加|参会|参与)(?:本次)?(?:会议|表决)?的?(?:董事|监事|股东|代表|委员|人员)?(?:人数)?"
+            rf"(?:为|共)?{GAP}(?P<count>{COUNT}{GAP}[人名位])"
+        ),
+        {"count": "实到人数"},
+    ),
+    Statement(
+        "弃权",
+        re.compile(
+            rf"(?P<result>(?:同意|赞成):?{GAP}(?P<yes>{COUNT}{GAP}票)[,;、]{GAP}反对:?{GAP}(?P<no>{COUNT}{GAP}票)"
+            rf"[,;、]{GAP}弃权:?{GAP}(?P<none>{COUNT}{GAP}票))"
+        ),
+        {"result": "表决结果", "yes": "同意票数", "no": "反对票数", "none": "弃权票数"},
+    ),
+    Statement(
+        "通过",
+        re.compile(
+            rf"审议(?:并)?(?:一致|全票)?通过(?:了)?(?:公司)?{GAP}《(?P<proposal>[^》\n]{{2,80}})》"
+        ),
+        {"proposal": "议案名称"},
+    ),
+    Statement(
+        "派",
+        re.compile(
+            rf"(?:派发?|分配)(?:送)?(?:现金)?(?:红利|股利|股息)(?:为)?(?P<dividend>{MONEY})"
+        ),
+        {"dividend": "现金红利"},
+    ),
+    Statement(
+        "通知书",
+        re.compile(
+            rf"收到(?:了)?(?:由)?(?:招标人|招标单位|采购人|采购单位|业主|建设单位|发包人)?(?P<client>{ORGANISATION}){REMARK}"
+            rf"(?:发出|发来|送达|出具|签发|下发|颁发|寄来|发)(?:的)?[^。;\n]{{0,60}}?(?:中标|成交){GAP}通知书"
+        ),
+        {"client": "招标人"},
+    ),
+    Statement(
+        "签",
+        re.compile(
+            rf"[与和](?P<other>{NAME}){REMARK}(?:[、和及与]{NAME}{REMARK}){{0,9}}(?:就[^。;\n]{{2,60}}?)?{ON_A_DAY}(?:在[^,。;\n]{{2,20}}?)?"
+            rf"(?:正式|共同|协商)?签[订署](?:了)?《(?P<title>[^》\n]{{2,80}})》"
+        ),
+        {"other": "合同对方", "title": "合同名称"},
+    ),
+    Statement(
+        "提供",
+        re.compile(
+            rf"由(?P<surety>{NAME}){REMARK}(?:[、和及与]{NAME}{REMARK}){{0,9}}(?:为[^,。;\n]{{1,40}}?)?提供(?:[^,。;\n]{{0,12}}?)(?:保证|担保)"
+        ),
+        {"surety": "保证人"},
+    ),
+    Statement(
+        "提供",
+        re.compile(
+            rf"为(?:其|公司)?(?:控股|全资)?(?:子公司|孙公司|参股公司)?(?P<debtor>{ORGANISATION}){REMARK}"
+            rf"(?:的|向)?[^,。;\n]{{0,40}}?提供[^,。;\n]{{0,20}}?(?:担保|保证)"
+        ),
+        {"debtor": "被担保人"},
+    ),
+    Statement(
+        "逾期",
+        re.compile(
+            r"逾期[^。;\n]{0,50}?每[逾期延迟]*[日天一][^。;\n]{0,30}?"
+            r"(?P<rate>[万千百]分之[一二三四五六七八九十\d.]+|\d[\d.]*[%‰])"
+        ),
+        {"rate": "违约金比例"},
+    ),
+    Statement(
+        "违约金",
+        re.compile(
+            rf"(?<![\u4e00-\u9fff])(?P<kind>{HAN}{{0,10}})违约金(?:标准)?[:为]每(?:逾期|延[误迟期]|迟延|拖延)一?[天日周月][,、]"
+            rf"[^。;\n]{{0,40}}?(?P<amount>{MONEY})"
+        ),
+        {"amount": "违约金"},
+    ),
+    Statement(
+        "面积",
+        re.compile(
+            rf"(?:建筑|租赁|出租|房屋|使用)面积{GAP}(?:[为约共]|合计|共计){{0,2}}{GAP}(?P<area>\d[\d,.]*{GAP}(?:平方米|平米|㎡|m²))"
+        ),
+        {"area": "面积"},
+    ),
+    Statement(
+        "生效",
+        re.compile(
+            rf"(?:自|于|从)(?P<day>{DATE})(?:之日)?(?:零时)?(?:起|开始)?(?:正式|开始)?(?:生效|施行|实施)"
+        ),
+        {"day": "生效日期"},
+    ),
+)
+_EVERY = (
+    *_STATEMENTS, *LOANS, *AWARDS, *DEALS, *WORKS, *ISSUES, *HOUSES, *PEOPLE, *DEBTS,
+)  # fmt: skip
+_LEAST_NAME, _LONGEST_NAME = 2, 60
+#: Abbreviations of a text that are looked at.
+_MOST_DEFINED = 200
+_LONGEST_CLAUSE = 200
+_SENTENCE_ENDS, _CLAUSE_ENDS = "。;\n", ",。;\n"
+#: What who makes an announcement calls itself.
+_SELF = frozenset(["公司", "本公司", "上市公司", "发行人"])
+#: Groups that are names.
+_NAMES = frozenset((
+    "name", "pledgee", "client", "other", "surety", "debtor", "winner", "buyer", "target", "court",
+    "holder",
+))  # fmt: skip
+#: Of them, those that may be the first of a list.
+_LISTED = frozenset(["surety", "winner", "other", "court", "pledgee"])
+_further = re.compile(rf"(?:{GAP}\([^()\n]{{1,60}}\))?{GAP}[、和及与]{GAP}(?P<name>{NAME})")
+#: Other numbers of a list, by the group of its first one.
+_further_numbers = {
+    group: re.compile(rf"{GAP}[、和及与]{GAP}(?P<name>{number})")
+    for group, number in (("part", PERCENT), ("shares", SHARES))
+}
+#: What a share is of that no sum of pledges is meant by.
+_OF_STOCK = "占总股本比例"
+_OF_ONE = frozenset([_OF_STOCK, "占所持股份比例"])
+#: Who signs an announcement, among its last characters.
+_board = re.compile(rf"(?:^|\n){GAP}(?P<name>{ORGANISATION}){GAP}(?:董事会|监事会)?{GAP}(?:\n|\Z)")
+_SIGNED = 200
+#: An agency signs what it announces for others.
+_of_tenders = re.compile(r"中标|成交|采购|招标|磋商|询价|竞价|遴选")
+#: What speaks of others.
+_OFFICES = ("交易所", "法院", "局", "委员会")
+_HEADING = 150
+#: Of 累计质押, or of what holders have together.
+_of_sum = re.compile(
+    r"累计|剩余|未来|(?:已|共计|合计)(?:被)?质押|处于质押状态|质押的?股份(?:总数|余额)|一致行动人(?:合计|共计|共同)|合计持"
+)
+#: Of all pledges of several holders.
+_of_several = re.compile(
+    r"合计(?:持|累计)|上述股东|[两二三]者|[两二三]方|一致行动人(?:合计|共计|共同)"
+)
+_ALL_PLEDGES = "累计质押数量"
+#: Right before what a share is of, what somebody has: 持有公司股份1,000股，占公司总股本.
+_holding = re.compile(
+    r"(?:\A|[,。;:(])(?:(?!将|以其|被|占)[^,。;:\n]){0,60}?持有(?!的)(?:[^,。;\n%]|(?<=\d),(?=\d)){0,60}(?:,[^,。;\n\d%]{0,20})?[,(]?\Z"
+)
+#: Of what a holder has, before trades and behind words for after them: 本次减持后.
+_HELD = frozenset(["持股数量", "持股比例"])
+_after = re.compile(
+    r"(?:减持|增持|变动|转让|受让|过户|交易|完成|实施)(?:计划)?(?:完成|完毕|实施|结束)?之?后"
+)
+_past = re.compile(r"曾(?:于|经|将|在|披露|因)|此前|前期|披露了")
+_owned = re.compile(rf"{OWNED}[^。;\n]{{0,120}}?质押")
+_owner = re.compile(rf"(?P<name>{NAME}){REMARK}{ON_A_DAY}\Z")
+_ordered = re.compile(r"(?:判决|裁决|裁定|调解|协议)如下")
+_paid = re.compile(
+    r"(?:支付|偿还|返还|给付|赔偿|归还|清偿|退还)[^。;\n]{0,60}?(?P<amount>(?:人民币)?\d[\d,.]*[万亿]?元)"
+)
+#: What stands right before a name and is no part of it.
+_lead = re.compile(
+    r".*(?:获悉|接到|收到|知悉|得知|通知|函告|股东|控制人|一致行动人|董事长|招标人|采购人|子公司|[购建设]单位|业主"
+    r"|采购方|发包[人方]|代表|近日|日前|关于|推进|占用|受托管理人)"
+    r"|(?:其中|由|与|和|及|向|为|因|的)"
+)
+_no_name = re.compile(
+    r".*子公司|(?:中国证券|证券)?登记(?:结算)?(?:有限责任)?公司.*|中国证券登记结算.*|(?:全资|控股|参股|下属|旗下|目标|标的|关联|上述|上市|本|该|其|贵|我|总|分|子|孙|母|公司|集团|银行|法院|中心|政府)+"
+)
+_defined = re.compile(r"\((?:以下|下)?(?:简称|称)为?:?\s*\"(?P<short>[^()\"\n]{2,12})\"[^()\n]*\)")
+_named = re.compile(rf"(?P<name>{NAME}){GAP}\Z")
+#: Words that no given name ends with, behind one of a character.
+_BEHIND_PERSON, _LONGEST_PERSON = frozenset("的曾于将拟已所处共"), 3
+#: What the name of a branch, or of a company, may go on behind, and how.
+_GOES_ON = ("银行", "证券", "信托", "保险", "基金", "集团", "公司")
+_IN_NAME = rf"(?:(?![与和及向为因等的在将]){HAN})"
+_rest = re.compile(
+    rf"(?:(?:\({HAN}{{1,8}}\))?{_IN_NAME}{{0,10}}?(?:有限责任公司|有限公司))?"
+    rf"(?:{_IN_NAME}{{2,12}}?(?:分行|支行|分公司|营业部))?"
+)
+#: What is named together with another, or acts for it.
+_joined = re.compile(r"(?<=公司|集团|医院|大学|学院|中心)[和及与、]|(?<=[局院厅委府厂])[和及与、]")
+_agent = re.compile(r"招标|招投标|咨询|代理|交易中心|采购中心")
+
+
+def find_statements(folded: str) -> Iterator[Phrase]:
+    """Those of a text; an abbreviated name is given where it stands in full."""
+    full_names: dict[str, tuple[int, int]] | None = None
+    for match, labels in _matches(folded):
+        for group, label in labels.items():
+            start, end = match.span(group)
+            words = _words_of(folded, match, group, label)
+            if not words:
+                continue
+            if group in _NAMES:
+                if full_names is None:
+                    full_names = _full_names(folded)
+                start, end = whole_name(folded, start, end)
+                if _no_name.fullmatch(folded, start, end):
+                    continue
+                if group == "client" and _agent.search(folded, start, end):
+                    continue
+                start, end = full_names.get(folded[start:end], (start, end))
+            yield Phrase(start, end, words, may_be_part=group == "first")
+            yield from _others_of_list(folded, end, match, group, words)
+
+
+def _words_of(folded: str, match: re.Match[str], group: str, label: str) -> str:
+    """What a label would call a group of a match; "" for none, or of a sum that says too little."""
+    start = match.start(group)
+    words = match["kind"] + label if "kind" in match.re.groupindex else label
+    if start < 0 or (words in _OF_ONE and _is_said_before(_of_sum, folded, start)):
+        return ""
+    if words == _ALL_PLEDGES and _is_said_before(_of_several, folded, start):
+        return ""
+    # Beside what is pledged, what is held has a name of its own.
+    if words == _OF_STOCK and "质押" in folded and _is_said_before(_holding, folded, match.start()):
+        return ""
+    is_after = words in _HELD and _is_said_before(_after, folded, match.start())
+    return f"变动后{words}" if is_after else words
+
+
+def _others_of_list(
+    folded: str, end: int, match: re.Match[str], group: str, words: str
+) -> Iterator[Phrase]:
+    """The other names, up to the end of a statement, or numbers: 分别占总股本的2.56%和4.66%."""
+    pattern = _further if group in _LISTED else _further_numbers.get(group)
+    most = match.end() if group in _LISTED else len(folded)
+    while pattern is not None and (further := pattern.match(folded, end, most)):
+        yield Phrase(*further.span("name"), words)
+        end = further.end()
+
+
+def find_company(folded: str) -> Iterator[Phrase]:
+    """Who makes an announcement: the name that "the company" stands for, or that signs it."""
+    for short, start, end in _definitions(folded):
+        if short in _SELF and (start == 0 or folded[start - 1] in " \n\t。,;:"):
+            yield Phrase(start, end, "公司名称")
+            return
+    signed = _board.search(folded, max(len(folded) - _SIGNED, 0))
+    if signed is None or signed["name"].endswith(_OFFICES):
+        return
+    if not _of_tenders.search(folded, 0, _HEADING):
+        yield Phrase(*signed.span("name"), "公司名称")
+
+
+def find_orders(folded: str) -> Iterator[Phrase]:
+    """Amounts that a court orders to be paid."""
+    ordered = _ordered.search(folded)
+    if ordered:
+        for paid in _paid.finditer(folded, ordered.end()):
+            yield Phrase(*paid.span("amount"), "判决金额")
+
+
+def _matches(folded: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
+    for word, pattern, labels in _EVERY:
+        if word in folded:
+            yield from ((match, labels) for match in pattern.finditer(folded))
+    for word, pattern, labels in (*HOLDINGS, *PLEDGES):
+        if word in folded:
+            found = (match for match in pattern.finditer(folded) if not _is_past(folded, match))
+            yield from ((match, labels) for match in found)
+    if "质押" in folded:
+        for owned in _owned.finditer(folded):
+            at = owned.start()
+            owner = _owner.search(folded, _behind_last(_CLAUSE_ENDS, folded, at), at)
+            if owner:
+                yield owner, {"name": "出质人"}
+
+
+def _is_past(folded: str, match: re.Match[str]) -> bool:
+    """Whether the sentence tells what was announced before: 公司曾于, 此前."""
+    start = _behind_last(_SENTENCE_ENDS, folded, match.start())
+    return _past.search(folded, start, match.end()) is not None
+
+
+def _is_said_before(pattern: re.Pattern[str], folded: str, at: int) -> bool:
+    """Whether the sentence has a pattern before a place."""
+    return pattern.search(folded[_behind_last(_SENTENCE_ENDS, folded, at) : at]) is not None
+
+
+def whole_name(folded: str, start: int, end: int) -> tuple[int, int]:
+    """Place of a name as a pattern found it: without words before it, the first of several, whole.
+
+    X公司 is not all of X公司上海分公司, nor X集团 of X集团有限公司.
+    """
+    lead = _lead.match(folded, start, end)
+    if lead is not None and end - lead.end() >= _LEAST_NAME:
+        start = lead.end()
+    joined = _joined.search(folded, start, end)
+    if joined:
+        return start, joined.start()
+    if end - start == _LONGEST_PERSON and folded[end - 1] in _BEHIND_PERSON:
+        return start, end - 1
+    rest = _rest.match(folded, end) if folded.endswith(_GOES_ON, start, end) else None
+    return start, rest.end() if rest else end
+
+
+def _definitions(folded: str) -> Iterator[tuple[str, int, int]]:
+    """Abbreviations, each with the place of the name in full before it."""
+    for defined in islice(_defined.finditer(folded), _MOST_DEFINED):
+        end = defined.start()
+        low = max(_behind_last(_CLAUSE_ENDS, folded, end), end - _LONGEST_NAME)
+        named = _named.search(folded, low, end)
+        if named:
+            yield defined["short"], *whole_name(folded, *named.span("name"))
+
+
+def _behind_last(marks: str, folded: str, end: int) -> int:
+    """The place behind the last of some marks before another place, no farther than a clause."""
+    low = max(end - _LONGEST_CLAUSE, 0)
+    return max(low, *(folded.rfind(mark, low, end) + 1 for mark in marks))
+
+
+def _full_names(folded: str) -> dict[str, tuple[int, int]]:
+    """Places of names in full by their abbreviations."""
+    places: dict[str, tuple[int, int]] = {}
+    for short, start, end in _definitions(folded):
+        places.setdefault(short, (start, end))
+    return places

@@ -1,0 +1,1 @@
+"""Tables of plain text: their cells, and the headers that label them."""
