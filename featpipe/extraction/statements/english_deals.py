@@ -6,8 +6,16 @@ shipped, and when a deal closes; whom somebody reports to.
 
 from __future__ import annotations
 
-from featpipe.extraction.statements.english_told import LATER, S, begins, inside, told
-from featpipe.extraction.statements.english_words import DATE, PERIOD, SPELLED_MONEY
+from featpipe.extraction.statements.english_words import (
+    DATE,
+    LATER,
+    PERIOD,
+    SPELLED_MONEY,
+    S,
+    begins,
+    inside,
+    told,
+)
 
 DEALS = (
     told(

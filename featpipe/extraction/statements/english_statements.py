@@ -13,13 +13,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.statements.english_deals import DEALS
-from featpipe.extraction.statements.english_told import LATER, S, begins, inside, matches_of, told
 from featpipe.extraction.statements.english_words import (
     DATE,
+    LATER,
     MONEY,
     PERCENT,
     PERIOD,
     SPELLED_MONEY,
+    S,
+    begins,
+    inside,
+    matches_of,
+    told,
 )
 
 if TYPE_CHECKING:

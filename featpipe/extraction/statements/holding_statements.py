@@ -11,6 +11,7 @@ import re
 from featpipe.extraction.names.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.statements.statement_words import (
     DAY,
+    IS,
     KINDS,
     MONEY,
     NAME,
@@ -30,7 +31,6 @@ _STOCK = (
     rf"{OF_COMPANY}(?:当前|目前|现有)?(?:总股本|股份总数|股本总额|总股份)(?:总数)?(?:{SHARES})?的?"
     rf"(?:比例)?为?{GAP}"
 )
-_IS = rf"(?:分别)?(?:为|是|:)?{GAP}"
 _HOLDERS = r"(?:控股股东|股东|实际控制人|控制人|一致行动人|董事长?|监事|总?经理)"
 #: What is held before and afterwards, or planned, and not traded.
 _NO_TRADE = "前|后|持有|不超过|不高于|不低于|计划|拟"
@@ -79,8 +79,8 @@ HOLDINGS = (
     Statement(
         "质押",
         re.compile(
-            rf"(?<!解除)质押(?:登记)?(?:起始|开始|登记)?(?:日期|日|时间){_IS}(?P<day>{DAY})"
-            rf"|(?<!原)(?<!原定)质押(?:登记)?(?:终止|到期|截止|结束)(?:日期|日|时间){_IS}(?P<last>{DAY})"
+            rf"(?<!解除)质押(?:登记)?(?:起始|开始|登记)?(?:日期|日|时间){IS}(?P<day>{DAY})"
+            rf"|(?<!原)(?<!原定)质押(?:登记)?(?:终止|到期|截止|结束)(?:日期|日|时间){IS}(?P<last>{DAY})"
         ),
         {"day": "质押起始日", "last": "质押到期日"},
     ),
@@ -130,10 +130,10 @@ HOLDINGS = (
             rf"于{GAP}(?P<day>{DAY}){GAP},?被[^,。;\n]{{0,60}}?冻结"
             rf"|于{GAP}(?P<since>{DAY}){GAP},?对[^,。;\n]{{0,80}}?冻结"
             rf"|于{GAP}(?P<on>{DAY}){GAP}(?:司法|轮候|继续)*冻结"
-            rf"|冻结(?:起始|开始)?(?:日期|日|时间){_IS}(?P<first>{DAY})"
-            rf"|(?<=[,、(])起始(?:日期|日|时间){_IS}(?P<begin>{DAY})"
-            rf"|(?<=[,、(])(?:到期|届满|终止)(?:日期|日|时间){_IS}(?P<end>{DAY})"
-            rf"|冻结(?:终止|到期|截止|结束|届满)(?:日期|日|时间){_IS}(?P<last>{DAY})"
+            rf"|冻结(?:起始|开始)?(?:日期|日|时间){IS}(?P<first>{DAY})"
+            rf"|(?<=[,、(])起始(?:日期|日|时间){IS}(?P<begin>{DAY})"
+            rf"|(?<=[,、(])(?:到期|届满|终止)(?:日期|日|时间){IS}(?P<end>{DAY})"
+            rf"|冻结(?:终止|到期|截止|结束|届满)(?:日期|日|时间){IS}(?P<last>{DAY})"
         ),
         {
             **dict.fromkeys(("day", "since", "on", "first", "begin"), "冻结起始日"),
@@ -164,7 +164,7 @@ HOLDINGS = (
     Statement(
         "回购",
         re.compile(
-            rf"(?:支付|使用|成交)的?(?:资金)?总?(?:金额|额)(?:合计|共计|约)?{_IS}(?P<amount>{MONEY})"
+            rf"(?:支付|使用|成交)的?(?:资金)?总?(?:金额|额)(?:合计|共计|约)?{IS}(?P<amount>{MONEY})"
         ),
         {"amount": "回购金额"},
     ),
@@ -200,20 +200,20 @@ HOLDINGS = (
     Statement(
         "最高",
         re.compile(
-            rf"最高(?:成交|回购|购买|交易|买入)?价格?(?:分别)?{_IS}(?P<price>{MONEY}(?:/股)?)"
+            rf"最高(?:成交|回购|购买|交易|买入)?价格?(?:分别)?{IS}(?P<price>{MONEY}(?:/股)?)"
         ),
         {"price": "最高成交价"},
     ),
     Statement(
         "最低",
         re.compile(
-            rf"最低(?:成交|回购|购买|交易|买入)?价格?(?:分别)?{_IS}(?P<price>{MONEY}(?:/股)?)"
+            rf"最低(?:成交|回购|购买|交易|买入)?价格?(?:分别)?{IS}(?P<price>{MONEY}(?:/股)?)"
         ),
         {"price": "最低成交价"},
     ),
     Statement(
         "均价",
-        re.compile(rf"均价(?:约)?{_IS}(?P<price>{MONEY}(?:/股)?)"),
+        re.compile(rf"均价(?:约)?{IS}(?P<price>{MONEY}(?:/股)?)"),
         {"price": "成交均价"},
     ),
     Statement(

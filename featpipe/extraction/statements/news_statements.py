@@ -11,20 +11,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from featpipe.extraction.statements.deal_news import ACQUISITIONS, AWARDS_IN_NEWS
-from featpipe.extraction.statements.financing_news import FINANCINGS, LISTINGS
-from featpipe.extraction.statements.insolvency_news import INSOLVENCIES
-from featpipe.extraction.statements.lawsuit_news import LAWSUITS
-from featpipe.extraction.statements.loss_news import LOSSES
+from featpipe.extraction.statements.company_news import ACQUISITIONS, APPOINTMENTS, AWARDS_IN_NEWS
+from featpipe.extraction.statements.law_news import INSOLVENCIES, LAWSUITS, PENALTIES, SUMMONS
+from featpipe.extraction.statements.money_news import FINANCINGS, LISTINGS, LOSSES
 from featpipe.extraction.statements.news_words import is_name, names_in, without_kind
-from featpipe.extraction.statements.office_news import PENALTIES, SUMMONS
-from featpipe.extraction.statements.personnel_news import APPOINTMENTS
 from featpipe.extraction.statements.statement_words import Phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featpipe.extraction.statements.news_words import Told
+    from featpipe.extraction.statements.news_words import NewsStatement
 
 
 class _Kind(NamedTuple):
@@ -34,7 +30,7 @@ class _Kind(NamedTuple):
     statements: tuple[tuple[re.Pattern[str], str], ...]
 
 
-def _kind(statements: tuple[Told, ...], *tells: str) -> _Kind:
+def _kind(statements: tuple[NewsStatement, ...], *tells: str) -> _Kind:
     return _Kind(tells, tuple((re.compile(pattern), words) for pattern, words in statements))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Told(NamedTuple):
+class NewsStatement(NamedTuple):
     """A pattern, and what a label would call its group that matches.
 
     That is ``names`` of a list, ``clauses`` of an order, a name (``name...``), or a value.

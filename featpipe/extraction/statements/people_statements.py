@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 
 from featpipe.extraction.names.name_patterns import GAP, ORGANISATION, PERSON
-from featpipe.extraction.statements.statement_words import DATE, MONEY, Statement
+from featpipe.extraction.statements.statement_words import DATE, MONEY, POLITE, Statement
 
-_TITLE = r"(?:先生|女士|同志)?"
 _OF_COMPANY = r"(?:本?公司|集团)?(?:第[一二三四五六七八九十\d]{1,3}届)?(?:董事会|监事会)?的?"
 
 PEOPLE = (
     Statement(
         "辞去",
         re.compile(
-            rf"(?:(?P<leaves>{PERSON}){_TITLE})?(?:因|由于)(?P<reason>[^,。;\n]{{2,24}}?)(?:的?原因)?,[^。;\n]{{0,24}}?"
+            rf"(?:(?P<leaves>{PERSON}){POLITE})?(?:因|由于)(?P<reason>[^,。;\n]{{2,24}}?)(?:的?原因)?,[^。;\n]{{0,24}}?"
             rf"辞去(?:其?所?担任的?)?{_OF_COMPANY}(?P<post>[^,。;\n]{{2,30}}?)(?:等?职务|一职)"
         ),
         {"leaves": "离任人员", "reason": "离任原因", "post": "离任职务"},
@@ -34,7 +33,7 @@ PEOPLE = (
         Statement(
             word,
             re.compile(
-                rf"{word}(?P<joins>{PERSON}){_TITLE}(?:为|担任|出任){_OF_COMPANY}(?:新任)?"
+                rf"{word}(?P<joins>{PERSON}){POLITE}(?:为|担任|出任){_OF_COMPANY}(?:新任)?"
                 r"(?P<post>[^,。;\n()]{2,24}?)(?:候选人|职务)?(?=[,。;\n()、])"
             ),
             {"joins": "新任人员", "post": "新任职务"},

@@ -11,16 +11,16 @@ import re
 from featpipe.extraction.names.name_patterns import GAP
 from featpipe.extraction.statements.statement_words import (
     DAY,
+    IS,
     OF_COMPANY,
     OF_SHARES,
     OWNED,
     PERCENT,
+    REMARK,
     SHARES,
     Statement,
 )
 
-_IS = rf"(?:分别)?(?:为|是|:)?{GAP}"
-_REMARK = r"(?:\([^()\n]{1,60}\))?"
 #: All that a holder has pledged.
 _ALL = (
     r"(?:累计(?:已|被)*(?:质押|处于质押状态)|处于质押状态|(?:剩余|共计|已)(?:被)?质押)的?"
@@ -40,7 +40,7 @@ PLEDGES = (
         re.compile(
             rf"{OWNED}(?:(?!解除)[^,。;\n]){{0,40}}?(?P<shares>{SHARES})(?!{GAP}分[^,。;\n]{{1,3}}[笔次])"
             rf"(?:(?!解除)[^。;\n]){{0,80}}?(?<!解除)质押"
-            rf"|(?P<each>{SHARES})(?:股份|股票)?{_REMARK}(?:再次|重新|补充|分别|全部|再|已|,)*质押[给予于]"
+            rf"|(?P<each>{SHARES})(?:股份|股票)?{REMARK}(?:再次|重新|补充|分别|全部|再|已|,)*质押[给予于]"
         ),
         {"shares": "质押股数", "each": "质押股数"},
     ),
@@ -56,7 +56,7 @@ PLEDGES = (
             rf"(?:(?!其中)[^。;\n]){{0,120}}?{_RELEASE}(?!了?其中)"
             rf"|{OWNED}(?:(?!质押)[^,。;\n]){{0,40}}?(?P<owned>{SHARES})(?:(?!其中|质押[给予于])[^。;\n]){{0,60}}?"
             rf"{_RELEASE}"
-            rf"|其中的?(?P<some>{SHARES}){_REMARK}(?:(?!质押[给予于])[^。;\n]){{0,60}}?{_RELEASE}"
+            rf"|其中的?(?P<some>{SHARES}){REMARK}(?:(?!质押[给予于])[^。;\n]){{0,60}}?{_RELEASE}"
             rf"|{_RELEASE}(?:了)?(?:其中的?)?(?P<part>{SHARES})"
             rf"|{_RELEASE}(?:了)?(?:质押)?(?:[给予于][^,。;\n]{{2,40}}?的)?(?:全部)?{OF_SHARES}{GAP}(?P<of>{SHARES})"
         ),
@@ -64,7 +64,7 @@ PLEDGES = (
     ),
     Statement(
         "解除",
-        re.compile(rf"解除(?:质押)?(?:登记)?(?:日期|日|时间){_IS}(?P<day>{DAY})"),
+        re.compile(rf"解除(?:质押)?(?:登记)?(?:日期|日|时间){IS}(?P<day>{DAY})"),
         {"day": "解除日期"},
     ),
     Statement(
@@ -78,8 +78,8 @@ PLEDGES = (
     Statement(
         "交易日",
         re.compile(
-            rf"初始交易日(?:期)?{_IS}(?P<day>{DAY})"
-            rf"|(?<!原)购回交易日(?:期)?(?:延期|延长|展期|推迟)?(?:至|到)?{_IS}(?P<last>{DAY})"
+            rf"初始交易日(?:期)?{IS}(?P<day>{DAY})"
+            rf"|(?<!原)购回交易日(?:期)?(?:延期|延长|展期|推迟)?(?:至|到)?{IS}(?P<last>{DAY})"
         ),
         {"day": "质押起始日", "last": "质押到期日"},
     ),

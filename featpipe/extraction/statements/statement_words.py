@@ -40,9 +40,12 @@ LENGTH = r"(?:\d{1,3}|[一二两三四五六七八九十壹贰叁肆伍陆柒捌
 COUNT = r"(?:\d{1,3}|[一二三四五六七八九十]{1,3})"
 NTH = r"[一二三四五六七八九十百\d]{1,4}"
 NAME = rf"(?:{ORGANISATION}|{PERSON})"
+POLITE = "(?:先生|女士|同志)?"
 #: Remarks between a name and its verb.
-REMARK = rf"(?:{GAP}\([^()\n]{{1,60}}\))?(?:先生|女士)?"
+REMARK = rf"(?:{GAP}\([^()\n]{{1,60}}\))?{POLITE}"
 ON_A_DAY = rf"(?:已|将|近日|日前)?(?:于{DATE})?"
+#: Between what a value is called and the value.
+IS = rf"(?:分别)?(?:为|是|:)?{GAP}"
 OF_COMPANY = r"(?:本|上市|该)?公司"
 OWNED = r"将(?:其)?(?:本人)?(?:所|直接)?持有?的?"
 #: Of shares, which they are.

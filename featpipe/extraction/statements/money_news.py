@@ -1,12 +1,21 @@
-"""What news tells of money for companies: who raised how much from whom, and who was listed where.
+"""What news tells of money: who raised how much from whom, was listed where, or lost how much.
 
 ``*分子迷宫* 宣布完成 *2亿元* *Pre-A轮* 融资，由 *泽源资本* 领投，投后估值 *9亿元*``,
-``*某某股份* 在 *上海证券交易所* *挂牌上市*，发行价 *38.66元*，募资 *15.8亿元*，市值约 *213亿元*``.
+``*某某股份* 在 *上海证券交易所* *挂牌上市*，发行价 *38.66元*，募资 *15.8亿元*，市值约 *213亿元*``,
+``*X* *2022年度* 净亏损 *6.84亿元*，亏损 *扩大41.3%*``.
 """
 
 from __future__ import annotations
 
-from featpipe.extraction.statements.news_words import ABOUT, ACTS, AMOUNT, SUBJECT, WHEN, Told
+from featpipe.extraction.statements.news_words import (
+    ABOUT,
+    ACTS,
+    AMOUNT,
+    EDGE,
+    SUBJECT,
+    WHEN,
+    NewsStatement,
+)
 
 _ROUND = r"(?:(?:种子|天使|pre-?[a-h]\d?|[a-h]\d?|pre-?ipo|战略)\+{0,2}轮|战略(?:融资|投资))"
 _LIST = r"(?P<names>[^,。;:!?\n*]{2,80}?)"
@@ -15,39 +24,39 @@ _RAISES = r"(?:完成|获得?|拿到|斩获|官宣|敲定|落袋|引入)了?"
 _BACKERS = r"(?:等)?(?:\d*[多几两三四五]?[家位名]?[新老]?(?:股东|机构|投资者?方?))?"
 
 FINANCINGS = (
-    Told(
+    NewsStatement(
         rf"(?<![a-z])(?P<round>{_ROUND})"
         r"(?:(?=投资|[^,。;\n]{0,4}融资)|(?<=[融投]资))",
         "融资轮次",
     ),
-    Told(
+    NewsStatement(
         rf"(?:完成|获|得|到|斩获|官宣|落袋|筹得|募得|洽谈)了?(?P<amount>{AMOUNT})(?:人民币)?的?"
         rf"(?:(?:新一轮|{_ROUND})(?:融资|投资)?|融资|投资)"
         rf"|(?:融资|投资|本轮|交易|认购|增资)(?:规模|金额|总?额)?{ABOUT}(?P<sum>{AMOUNT})"
         rf"|融资[^。;\n]{{0,12}}?,(?:金额|规模|总额|融资额){ABOUT}(?P<size>{AMOUNT})",
         "融资金额",
     ),
-    Told(rf"{_FIRST}{_LIST}(?:共同|联合|继续|独家)?(?:领投|牵头)(?!方|的|机构)", "领投方"),
-    Told(rf"领投的?(?:方|机构)?(?:为|是|:){_LIST}(?=[,。;\n(]|跟投)", "领投方"),
-    Told(
+    NewsStatement(rf"{_FIRST}{_LIST}(?:共同|联合|继续|独家)?(?:领投|牵头)(?!方|的|机构)", "领投方"),
+    NewsStatement(rf"领投的?(?:方|机构)?(?:为|是|:){_LIST}(?=[,。;\n(]|跟投)", "领投方"),
+    NewsStatement(
         rf"{_FIRST}{_LIST}{_BACKERS}(?:全部|继续|共同|联合|独家|战略|跟|参){{0,2}}"
         r"(?:跟投|参投|投资(?!方|者|人|机构|部门|协议)|跟进|加码|注资|出资|入股)",
         "出资之方",
     ),
-    Told(
+    NewsStatement(
         r"(?<!老)投资(?:方|人|机构)(?:阵容)?(?:包括|分别为|还有|为|是|有|:)了?"
         rf"{_LIST}(?=[。;\n]|等|,(?!跟投))",
         "出资之方",
     ),
-    Told(
+    NewsStatement(
         rf"{SUBJECT}{ACTS}{_RAISES}[^,。;\n]{{0,24}}?(?:融资|投资|{_ROUND}|战投)",
         "获投公司",
     ),
-    Told(
+    NewsStatement(
         rf"估值(?:或|约|将|已|可|仅|一度)?(?:升至|增至)?{ABOUT}(?P<worth>{AMOUNT})",
         "估值",
     ),
-    Told(
+    NewsStatement(
         rf"(?P<day>{WHEN})(?!电)[^。;\n]{{0,40}}?(?:宣布|传来|签署|新增|入股|{_RAISES})"
         r"[^。;\n]{0,40}?(?:融资|投资|股东)",
         "所报之时",
@@ -62,40 +71,86 @@ _BOARD = "(?:的?(?:主板|科创板|创业板|北交所|中小板|新三板|a�
 _PRICE = r"\d[\d,.]*[美欧日港]?元(?:/[股张])?"
 
 LISTINGS = (
-    Told(
+    NewsStatement(
         rf"(?P<exchange>{_EXCHANGE})(?={_BOARD}?(?:正式|成功|挂牌|首日|上市|敲|决定|公告|官网|终止"
         r"|暂停|同意|受理|撤|退|主板|[^,。;\n]{0,12}上市))"
         rf"|(?:登陆|在|于|向|被|赴|从)(?P<at>{_EXCHANGE})",
         "上市交易所",
     ),
-    Told(
+    NewsStatement(
         r"(?:终止|暂停|恢复)上市(?!公司)|撤回(?:上市|ipo)?申请"
         r"|(?:ipo|首发|上市申请)(?:申请)?(?:获受理|过会|获通过|被否|终止)|(?:正式|成功)(?:挂牌|登陆|上市)"
         r"|挂牌上市|登陆[\u4e00-\u9fff]{1,3}板|首日交易|摘牌|(?:筹备|拟|重启|冲刺)[^,。;\n]{0,4}(?:上市|ipo)",
         "上市之事",
     ),
-    Told(
+    NewsStatement(
         rf"发行(?:定?价|价格){ABOUT}(?:每股)?(?P<price>{_PRICE})(?![万亿])|(?P<fell>{_PRICE})的发行价",
         "发行价格",
     ),
-    Told(
+    NewsStatement(
         rf"(?:募资|集资|筹资|募得|募集资金)(?:净额|总额|约|到)?{ABOUT}(?P<amount>{AMOUNT})",
         "融资金额",
     ),
-    Told(
+    NewsStatement(
         rf"市值(?:仅|约|只|剩下|跌至|升至|缩水至|可)?{ABOUT}(?P<worth>{AMOUNT})",
         "市值",
     ),
-    Told(
+    NewsStatement(
         rf"{SUBJECT}(?:股票)?{ACTS}正?(?:在|于|登陆|赴|冲刺|被|重启|筹备|向|撤回|递交)"
         r"[^,。;\n]{1,14}?(?:上市|挂牌|首日交易|敲|摘牌|ipo)"
         r"|(?:决定|关于)(?P<name_of_share>[^,。;\n]{2,30}?)(?:人民币普通股)?(?:股票)?"
         r"(?:在[^,。;\n]{2,10}?)?(?:终止|暂停|恢复|公开发行|科创板|创业板|主板|并)*上市",
         "所报公司",
     ),
-    Told(
+    NewsStatement(
         rf"(?P<day>{WHEN})[^。;\n]{{0,36}}?"
         "(?:挂牌|上市|登陆|首日交易|摘牌|过会|获受理|敲锣|敲钟|退市)",
         "所报之时",
+    ),
+)
+
+_PERIOD = (
+    r"(?:(?:截至)?\d{4}年\d{1,2}月(?:\d{1,2}日)?[-至到~—–]+(?:\d{4}年)?\d{1,2}月(?:\d{1,2}日)?"
+    r"|\d{4}年1-\d{1,2}月|截至[^,。;\n]{2,12}?止(?:上半年|[^,。;\n]{1,4}个月|年度)"
+    r"|(?:\d{4}(?:年|财年)的?|[今去前]年)?"
+    r"(?:上半年|下半年|前[三九]个?(?:季度|月)|第?[一二三四]季度?|半年度|三季度)"
+    r"|\d{4}(?:年(?!\d)(?:年?度)?|财年|年报))"
+)
+_RANGE = rf"{AMOUNT}(?:[-至到~—–]{{1,2}}{AMOUNT})?"
+_MORE = r"\d[\d,.]*(?:%|倍|[万亿]*元)"
+_TELLS = "(?:披露|公布|发布|公告|更新|交出)"
+
+LOSSES = (
+    NewsStatement(
+        rf"(?P<period>{_PERIOD})(?=[^。;\n]{{0,30}}?(?:净?亏损?|亏了|净利|业绩|营收|年报|收入))"
+        rf"|(?:预告|业绩|报告)期(?:间)?:?(?P<told>{_PERIOD})",
+        "所报期间",
+    ),
+    NewsStatement(
+        r"(?<!上年同期)(?<!去年同期)(?<!年)(?<!扣非后)(?<!每股)"
+        r"(?:净亏损?|亏损额?|亏了|预亏|巨亏|净亏)(?:达|为|约|更正为|高达|超|近|人民币)?"
+        rf"{ABOUT}(?P<loss>{_RANGE})",
+        "所报亏损",
+    ),
+    NewsStatement(
+        r"亏损(?:额|幅度)?(?:较上年|比上年|按年|已|同比|相比|,|上年同期|的|\d[\d.,]*[万亿]?元){0,4}?"
+        r"(?P<change>(?:同比)?(?:扩大|收窄|减少|增加|下降|缩小|缩窄|增长)了?"
+        rf"(?:{_MORE}(?:[至到-]{_MORE})?|近一倍))",
+        "亏损变化",
+    ),
+    NewsStatement(
+        r"(?:营业总?收入|总?营收|净?收入|收益)(?:约|仅|达|实现|总额)?"
+        rf"{ABOUT}(?P<revenue>{_RANGE})",
+        "营业收入",
+    ),
+    NewsStatement(
+        rf"(?P<day>{WHEN})(?:晚间?|下午|上午|盘后)?(?:在[^,。;\n]{{2,8}}?中|对外|正式)?"
+        rf"(?:,[^,。;\n]{{2,16}}?)?(?:{_TELLS}|表示|宣布)",
+        "披露时间",
+    ),
+    NewsStatement(
+        rf"{SUBJECT}{ACTS}(?:{WHEN})?(?:晚间?|在[^,。;\n]{{2,8}}?中)?{_TELLS}"
+        rf"|{EDGE}(?P<name_of_loser>[^\s,。;:!?\"「」《》()]{{2,24}}?){_PERIOD}(?:净亏|亏)",
+        "所报公司",
     ),
 )
