@@ -14,174 +14,25 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.names.name_patterns import GAP, HAN, ORGANISATION
-from featpipe.extraction.statements.award_statements import AWARDS
-from featpipe.extraction.statements.deal_statements import DEALS
+from featpipe.extraction.statements.announcement_statements import ANNOUNCEMENT_STATEMENTS
+from featpipe.extraction.statements.contract_statements import CONTRACT_STATEMENTS
 from featpipe.extraction.statements.holding_statements import HOLDINGS
-from featpipe.extraction.statements.house_statements import HOUSES
-from featpipe.extraction.statements.issue_statements import ISSUES
-from featpipe.extraction.statements.loan_statements import LOANS
-from featpipe.extraction.statements.people_statements import DEBTS, PEOPLE
 from featpipe.extraction.statements.pledge_statements import PLEDGES
 from featpipe.extraction.statements.statement_words import (
-    COUNT,
-    DATE,
-    DAY,
     MONEY,
     NAME,
-    NTH,
-    NUMERAL,
-    OF_COMPANY,
     ON_A_DAY,
     OWNED,
     PERCENT,
     REMARK,
     SHARES,
     Phrase,
-    Statement,
 )
-from featpipe.extraction.statements.work_statements import WORKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_STATEMENTS = (
-    Statement(
-        "至",
-        re.compile(
-            rf"(?:(?<!试用)期限?|期间(?!\()|租赁|租期|有效)(?:(?!试用)[^。;\n]){{0,30}}?(?<!\d)(?P<first>{DAY})"
-            rf"(?:\([^()\n]{{1,20}}\))?{GAP}(?:起|开始)?[,、]?{GAP}(?:至|到){GAP}(?P<last>{DAY})"
-        ),
-        {"first": "起始日期", "last": "到期日期"},
-    ),
-    Statement(
-        "会",
-        re.compile(
-            rf"(?P<session>第{NTH}届(?:董事会|监事会)(?:{HAN}{{1,8}}委员会)?第{NTH}次(?:临时)?会议"
-            rf"|{NUMERAL}{{4}}年(?:第{NTH}次临时|年?度)股东大?会)"
-        ),
-        {"session": "会议届次"},
-    ),
-    Statement(
-        "召开",
-        re.compile(
-            rf"于{GAP}(?P<day>{DATE})(?:\([^()\n]{{1,10}}\))?(?:[上下中]午|晚上?)?[\d:时分点整]{{0,8}}"
-            rf"(?:,?在{GAP}(?P<place>[^,。;\n]{{2,40}}?))?(?:,?(?:采取|采用|以)(?P<way>[^,。;\n]{{2,20}}?(?:方式|形式)))?"
-            rf"(?:如期|准时)?召开"
-        ),
-        {"day": "会议时间", "place": "会议地点", "way": "召开方式"},
-    ),
-    Statement(
-        "主持",
-        re.compile(
-            rf"由(?:{OF_COMPANY})?(?:副?董事长|监事会主席|{HAN}{{0,4}}主席|总经理|独立董事|董事|监事)?"
-            rf"(?P<chair>{HAN}{{2,4}}?)(?:先生|女士)?(?:召集[并和])?主持"
-        ),
-        {"chair": "主持人"},
-    ),
-    Statement(
-        "应",
-        re.compile(
-            rf"应(?:到|出席|参加|参会|参与)(?:本次)?(?:会议|表决)?的?(?:董事|监事|股东|代表|委员|人员)?(?:人数)?"
-            rf"(?:为|共)?{GAP}(?P<count>{COUNT}{GAP}[人名位])"
-        ),
-        {"count": "应到人数"},
-    ),
-    Statement(
-        "实",
-        re.compile(
-            rf"实际?(?:到|出席|参加|参会|参与)(?:本次)?(?:会议|表决)?的?(?:董事|监事|股东|代表|委员|人员)?(?:人数)?"
-            rf"(?:为|共)?{GAP}(?P<count>{COUNT}{GAP}[人名位])"
-        ),
-        {"count": "实到人数"},
-    ),
-    Statement(
-        "弃权",
-        re.compile(
-            rf"(?P<result>(?:同意|赞成):?{GAP}(?P<yes>{COUNT}{GAP}票)[,;、]{GAP}反对:?{GAP}(?P<no>{COUNT}{GAP}票)"
-            rf"[,;、]{GAP}弃权:?{GAP}(?P<none>{COUNT}{GAP}票))"
-        ),
-        {"result": "表决结果", "yes": "同意票数", "no": "反对票数", "none": "弃权票数"},
-    ),
-    Statement(
-        "通过",
-        re.compile(
-            rf"审议(?:并)?(?:一致|全票)?通过(?:了)?(?:公司)?{GAP}《(?P<proposal>[^》\n]{{2,80}})》"
-        ),
-        {"proposal": "议案名称"},
-    ),
-    Statement(
-        "派",
-        re.compile(
-            rf"(?:派发?|分配)(?:送)?(?:现金)?(?:红利|股利|股息)(?:为)?(?P<dividend>{MONEY})"
-        ),
-        {"dividend": "现金红利"},
-    ),
-    Statement(
-        "通知书",
-        re.compile(
-            rf"收到(?:了)?(?:由)?(?:招标人|招标单位|采购人|采购单位|业主|建设单位|发包人)?(?P<client>{ORGANISATION}){REMARK}"
-            rf"(?:发出|发来|送达|出具|签发|下发|颁发|寄来|发)(?:的)?[^。;\n]{{0,60}}?(?:中标|成交){GAP}通知书"
-        ),
-        {"client": "招标人"},
-    ),
-    Statement(
-        "签",
-        re.compile(
-            rf"[与和](?P<other>{NAME}){REMARK}(?:[、和及与]{NAME}{REMARK}){{0,9}}(?:就[^。;\n]{{2,60}}?)?{ON_A_DAY}(?:在[^,。;\n]{{2,20}}?)?"
-            rf"(?:正式|共同|协商)?签[订署](?:了)?《(?P<title>[^》\n]{{2,80}})》"
-        ),
-        {"other": "合同对方", "title": "合同名称"},
-    ),
-    Statement(
-        "提供",
-        re.compile(
-            rf"由(?P<surety>{NAME}){REMARK}(?:[、和及与]{NAME}{REMARK}){{0,9}}(?:为[^,。;\n]{{1,40}}?)?提供(?:[^,。;\n]{{0,12}}?)(?:保证|担保)"
-        ),
-        {"surety": "保证人"},
-    ),
-    Statement(
-        "提供",
-        re.compile(
-            rf"为(?:其|公司)?(?:控股|全资)?(?:子公司|孙公司|参股公司)?(?P<debtor>{ORGANISATION}){REMARK}"
-            rf"(?:的|向)?[^,。;\n]{{0,40}}?提供[^,。;\n]{{0,20}}?(?:担保|保证)"
-        ),
-        {"debtor": "被担保人"},
-    ),
-    Statement(
-        "逾期",
-        re.compile(
-            r"逾期[^。;\n]{0,50}?每[逾期延迟]*[日天一][^。;\n]{0,30}?"
-            r"(?P<rate>[万千百]分之[一二三四五六七八九十\d.]+|\d[\d.]*[%‰])"
-        ),
-        {"rate": "违约金比例"},
-    ),
-    Statement(
-        "违约金",
-        re.compile(
-            rf"(?<![\u4e00-\u9fff])(?P<kind>{HAN}{{0,10}})违约金(?:标准)?[:为]每(?:逾期|延[误迟期]|迟延|拖延)一?[天日周月][,、]"
-            rf"[^。;\n]{{0,40}}?(?P<amount>{MONEY})"
-        ),
-        {"amount": "违约金"},
-    ),
-    Statement(
-        "面积",
-        re.compile(
-            rf"(?:建筑|租赁|出租|房屋|使用)面积{GAP}(?:[为约共]|合计|共计){{0,2}}{GAP}(?P<area>\d[\d,.]*{GAP}(?:平方米|平米|㎡|m²))"
-        ),
-        {"area": "面积"},
-    ),
-    Statement(
-        "生效",
-        re.compile(
-            rf"(?:自|于|从)(?P<day>{DATE})(?:之日)?(?:零时)?(?:起|开始)?(?:正式|开始)?(?:生效|施行|实施)"
-        ),
-        {"day": "生效日期"},
-    ),
-)
-_EVERY = (
-    *_STATEMENTS, *LOANS, *AWARDS, *DEALS, *WORKS, *ISSUES, *HOUSES, *PEOPLE, *DEBTS,
-)  # fmt: skip
 _LEAST_NAME, _LONGEST_NAME = 2, 60
 #: Abbreviations of a text that are looked at.
 _MOST_DEFINED = 200
@@ -236,7 +87,7 @@ _owned = re.compile(rf"{OWNED}[^。;\n]{{0,120}}?质押")
 _owner = re.compile(rf"(?P<name>{NAME}){REMARK}{ON_A_DAY}\Z")
 _ordered = re.compile(r"(?:判决|裁决|裁定|调解|协议)如下")
 _paid = re.compile(
-    r"(?:支付|偿还|返还|给付|赔偿|归还|清偿|退还)[^。;\n]{0,60}?(?P<amount>(?:人民币)?\d[\d,.]*[万亿]?元)"
+    rf"(?:支付|偿还|返还|给付|赔偿|归还|清偿|退还)[^。;\n]{{0,60}}?(?P<amount>{MONEY})"
 )
 #: What stands right before a name and is no part of it.
 _lead = re.compile(
@@ -333,7 +184,7 @@ def find_orders(folded: str) -> Iterator[Phrase]:
 
 
 def _matches(folded: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
-    for word, pattern, labels in _EVERY:
+    for word, pattern, labels in (*ANNOUNCEMENT_STATEMENTS, *CONTRACT_STATEMENTS):
         if word in folded:
             yield from ((match, labels) for match in pattern.finditer(folded))
     for word, pattern, labels in (*HOLDINGS, *PLEDGES):
