@@ -31,10 +31,10 @@ from featpipe.extraction.statements.statements import (
     find_orders,
     find_statements,
 )
-from featpipe.extraction.values.text import matches_near, placed_lines, places_of
+from featpipe.extraction.values.text import close_spacing, matches_near, placed_lines, places_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 #: Characters at the beginning that a heading is among, and at the end that a date is among.
 _HEAD, _TAIL = 300, 400
@@ -128,7 +128,7 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     kind = _kind_of(head)
     if kind is not None:
         found = {kind, *_of_heading(head), *_of_case(folded), *find_orders(folded)}
-        found |= {*find_facts(folded), *find_insolvencies(folded)}
+        found |= {*_in_sentences(folded, find_facts, find_insolvencies)}
     elif _notice.search(titles):
         found = {*_last_date(folded, "公告日期"), *_signing(folded), *_of_notice(head)}
         for company in find_company(folded):
@@ -137,19 +137,28 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
                 company,
                 *(company._replace(words=w) for does, w in acts if does.search(folded)),
             }
-        found |= {*find_statements(folded), *find_announced(folded)}
+        found |= {*_in_sentences(folded, find_statements, find_announced)}
     elif _contract.search(titles):
-        found = {*_of_contract(folded), *find_statements(folded)}
+        found = {*_of_contract(folded), *_in_sentences(folded, find_statements)}
     else:
-        found = {*_last_date(folded, "落款日期"), *_signing(folded), *find_facts(folded)}
-        if "\n" in folded.strip():  # more than a sentence
-            found |= {*find_statements(folded), *find_news(folded)}
+        found = {*_last_date(folded, "落款日期"), *_signing(folded)}
+        of_more = (find_statements, find_news) if "\n" in folded.strip() else ()
+        found |= {*_in_sentences(folded, find_facts, *of_more)}
         near = matches_near(_issued, folded, places_of(("印发",), folded), _LONGEST_DATE, 2)
         found |= {Phrase(*one.span("value"), "印发日期") for one in near}
     found |= {*_of_letter(folded)}
     found |= {*find_roles(folded), *(Phrase(*told) for told in find_english(folded))}
     found |= {Phrase(*one.span("value"), "单据编号") for one in _serial.finditer(head)}
     return tuple(sorted(found))
+
+
+def _in_sentences(folded: str, *finders: Callable[[str], Iterator[Phrase]]) -> Iterator[Phrase]:
+    """What is found without the blanks that set off numbers: 完成 2 亿元 A 轮融资."""
+    closed = close_spacing(folded)
+    for find in finders:
+        for one in find(closed.text):
+            start, end = closed.original_span(one.start, one.end)
+            yield one._replace(start=start, end=end)
 
 
 def _kind_of(head: str) -> Phrase | None:

@@ -192,6 +192,21 @@ def compact(text: str) -> Compact:
     return Compact(whole, np.repeat(np.arange(len(text), dtype=np.int64), lengths))
 
 
+#: Single ones: two of them part columns.
+_spacing = re.compile(
+    r"[^\S\n\t](?:(?<=[\u4e00-\u9fff].)(?=[\da-z])|(?<=[\da-z%].)(?=[\u4e00-\u9fff]))"
+)
+
+
+def close_spacing(folded: str) -> Compact:
+    """A folded text without single blanks that set off digits and letters: 完成 2 亿元 A 轮融资."""
+    blanks = [match.start() for match in _spacing.finditer(folded)]
+    places = np.arange(len(folded), dtype=np.int64)
+    if not blanks:
+        return Compact(folded, places)
+    return Compact(_spacing.sub("", folded), np.delete(places, blanks))
+
+
 _LENGTHS = CharacterTable(lambda char: len(_compact_char(char)) + 1, np.uint8)
 _COMPACT = CharacterTable(lambda char: ord((_compact_char(char) or " ")[0]), np.uint32)
 
