@@ -33,6 +33,7 @@ from featpipe.extraction.tables.text_tables import (
     is_sum,
     lines_of_cells,
     may_be_header,
+    numbers_rows,
     touches,
 )
 from featpipe.extraction.values.text import fold_width
@@ -57,8 +58,6 @@ _digit = re.compile(r"\d")
 _nothing = re.compile(NOTHING)
 #: Of a part of the document.
 _heading = re.compile(r"[一二三四五六七八九十]{1,3}、|[(（][一二三四五六七八九十]{1,3}[)）]")
-#: Heads of columns that number their rows.
-_counts = re.compile(r"序\s?号|序次|编号|no\.?|#|item(?: no\.?)?|line|标段|包号|lot")
 
 
 def tables_of_lines(
@@ -127,10 +126,7 @@ def _tables_in(
     words: Sequence[str], lines: list[Line], labels: Sequence[bool], heads: Sequence[bool]
 ) -> Iterator[tuple[int, int, list[Cell]]]:
     """Those with headers above; arguments as of :func:`_labelled_rows`."""
-    known = [
-        is_known or _counts.fullmatch(fold_width(one)) is not None
-        for one, is_known in zip(words, labels, strict=True)
-    ]
+    known = [is_known or numbers_rows(one) for one, is_known in zip(words, labels, strict=True)]
     # At each line, the next one that is a known label.
     label_at = [len(words)] * (len(words) + 1)
     for number in range(len(words) - 1, -1, -1):

@@ -20,7 +20,12 @@ from featpipe.extraction.tables.flat_tables import amounts_of_lines
 from featpipe.extraction.tables.grouped_heads import grouped_tables, of_sums
 from featpipe.extraction.tables.labelled_span import LabelledSpan
 from featpipe.extraction.tables.labels_above import labels_above
-from featpipe.extraction.tables.text_tables import have_labels_at_left, may_be_header, text_tables
+from featpipe.extraction.tables.text_tables import (
+    have_labels_at_left,
+    may_be_header,
+    numbers_rows,
+    text_tables,
+)
 from featpipe.extraction.tables.word_tables import tables_of_words
 from featpipe.extraction.tables.wrapped_heads import wrapped_tables
 from featpipe.extraction.values.text import fold_page, fold_width
@@ -48,10 +53,7 @@ _ordinal = re.compile(
     r"(?P<counted>第)?(?:[一二三四五六七八九十]{1,3}|\d{1,2})"
     r"(?(counted)[\u4e00-\u9fff]{0,2}|(?:[期批笔次包月]|季度|标段)?)"
 )
-#: Heads of columns that number their rows, and of those whose 1, 2, 3 are amounts.
-_counts = re.compile(
-    r"(?:序|编|包|标段|行|项目?)\s?号|序列|序次|项次|no\.?|#|item(?: no\.?)?|lot(?: no\.?)?"
-)
+#: Heads of columns whose 1, 2, 3 are amounts.
 _of_amounts = re.compile(r"[额价款费元值]|amount|price|total|value|fee|cost|usd|rmb|\$")
 #: What numbers a row: 3, 1.2, (4), 五.
 _numbering = re.compile(r"\(?(?:\d{1,3}(?:\.\d{1,2}){0,3}|[一二三四五六七八九十]{1,3})[.)、]?")
@@ -101,7 +103,7 @@ def row_numbers(text: str, cells: Sequence[LabelledSpan]) -> Iterator[tuple[int,
 
 
 def _counted(column: Sequence[LabelledSpan]) -> Iterator[tuple[int, int]]:
-    if len(column) > 1 or (column and _counts.fullmatch(fold_width(column[0].label))):
+    if len(column) > 1 or (column and numbers_rows(column[0].label)):
         yield from ((cell.start, cell.end) for cell in column)
 
 

@@ -54,6 +54,9 @@ _MANY_KNOWN = 4
 #: Rows with labels at their left, at least; and what heads a column of labels.
 _LEAST_ROWS = 3
 _of_rows = re.compile(r"\s*|项\s?目|指标|科目|内容|类别|事项|条款|要素")
+_counts = re.compile(
+    r"(?:序|编|包|标段|行|项目?)\s?号|序列|序次|项次|标段|no\.?|#|(?:item|lot)(?: no\.?)?|line"
+)
 #: Rows that the headers of a table are looked for in.
 _MOST_ABOVE = 20
 #: Characters of a header.
@@ -143,6 +146,11 @@ def filled(text: str, rows: Sequence[Row], row: Row) -> Row:
 def _kind_of(words: str) -> str:
     """Which of these a cell has, or ""."""
     return next((kind for kind, pattern in _CELLS.items() if pattern.fullmatch(words)), "")
+
+
+def numbers_rows(header: str) -> bool:
+    """Whether a header is of a column that numbers the rows of its table: 序号."""
+    return _counts.fullmatch(fold_width(header)) is not None
 
 
 def rows_of_cells(text: str) -> Iterator[Row]:
