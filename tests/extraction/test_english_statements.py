@@ -13,7 +13,8 @@ from featpipe.extraction.names.kinds_of_names import kind_of_names
 from featpipe.extraction.names.synonyms import heads_of, names_same
 from featpipe.extraction.scoring.field_fitting import fit_field
 from featpipe.extraction.scoring.pretrained import kind_of_values, shipped_fields
-from featpipe.extraction.statements.english_statements import _TOLD, find_english, find_named
+from featpipe.extraction.statements.english_named import find_named
+from featpipe.extraction.statements.english_statements import _TOLD, find_english
 from featpipe.extraction.values.text import fold_width
 from featpipe.extraction.values.values import find_values
 

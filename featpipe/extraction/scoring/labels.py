@@ -25,7 +25,7 @@ from featpipe.extraction.names.name_places import (
     values_behind,
 )
 from featpipe.extraction.names.synonyms import OTHERS, is_party
-from featpipe.extraction.statements.english_statements import find_named
+from featpipe.extraction.statements.english_named import find_named
 from featpipe.extraction.statements.phrases import find_phrases
 from featpipe.extraction.values.text import fold, fold_width
 
