@@ -115,7 +115,7 @@ def test_a_contract_of_employment_names_its_parties() -> None:
     assert expected <= phrases(text)
 
 
-def test_who_signs_an_announcement_makes_it() -> None:
+def test_who_signs_an_announcement_or_is_named_by_its_title_makes_it() -> None:
     text = (
         "关于收购资产的公告\n证券代码：600000\n公司拟以现金收购宁州佳禾科技有限公司部分股权。\n"
         "北辰机电股份有限公司董事会\n2024年3月5日\n"
@@ -123,6 +123,9 @@ def test_who_signs_an_announcement_makes_it() -> None:
     assert {("公司名称", "北辰机电股份有限公司"), ("收购方", "北辰机电股份有限公司")} <= phrases(
         text
     )
+    titled = "宁州宏达商贸股份有限公司关于总经理辞职的公告\n公司近日收到总经理的辞职报告。\n"
+    expected = {("公司名称", "宁州宏达商贸股份有限公司"), ("任职公司", "宁州宏达商贸股份有限公司")}
+    assert expected <= phrases(titled)
     tender = "某项目中标公告\n中标人为泰恒公司。\n宁州招标代理有限公司\n2024年3月5日\n"
     assert "公司名称" not in dict(phrases(tender))
 

@@ -11,6 +11,7 @@ from featpipe.extraction.statements.news_statements import (
     find_news,
 )
 from featpipe.extraction.statements.news_words import names_in
+from featpipe.extraction.statements.phrases import find_phrases
 from featpipe.extraction.values.text import fold_width
 
 
@@ -96,7 +97,7 @@ def test_an_insolvency() -> None:
         破产申请人="江潮银行股份有限公司",
         破产管理人="盐河正衡律师事务所",
         债务规模="37.2亿元",
-        所欠之方="江潮银行|远汇信托",
+        所欠之方="江潮银行股份有限公司|远汇信托",
         裁定时间="2023年4月3日",
     )
     folded = fold_width(text)
@@ -183,3 +184,27 @@ def test_names_of_a_list() -> None:
 
 def test_who_is_paid_is_not_who_pays() -> None:
     assert not names_same("被投资方", "投资方")
+
+
+def test_companies_are_given_in_full() -> None:
+    check(
+        "泽岭股份有限公司(泽岭股份)公布，泽岭股份拟收购海曲电缆80%股权，海曲电缆有限公司去年盈利。",
+        所报买方="泽岭股份有限公司",
+        所购公司="海曲电缆有限公司",
+    )
+    check(
+        "城东区公布招标结果，望江设计有限公司与岭北测绘有限公司联合中标，总价800万元。",
+        所报中标方="望江设计有限公司|岭北测绘有限公司",
+    )
+    check(
+        "贷款纠纷开庭。柏川信托有限公司日前在杭州提起民事诉讼，要求还款。",
+        起诉之方="柏川信托有限公司",
+    )
+
+
+def test_digits_and_latin_words_may_be_set_off() -> None:
+    spaced = fold_width("青岚智造完成 2.5 亿元 A 轮融资，由 MX 资本领投。\n投后估值 18 亿元。")
+    found = {(one.words, spaced[one.start : one.end]) for one in find_phrases(spaced)}
+    assert {
+        ("融资轮次", "a 轮"), ("融资金额", "2.5 亿元"), ("领投方", "mx 资本"), ("估值", "18 亿元"),
+    } <= found  # fmt: skip

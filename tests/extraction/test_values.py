@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pages import features_of
 
 from featpipe.extraction.scoring.locate import locate_value
-from featpipe.extraction.values.text import compact, fold, fold_width
+from featpipe.extraction.values.text import close_spacing, compact, fold, fold_width
 from featpipe.extraction.values.values import (
     FieldType,
     Value,
@@ -382,6 +382,23 @@ def test_a_compact_text_knows_where_each_character_came_from(text: str) -> None:
     for at, char in enumerate(folded.text):
         start, end = folded.original_span(at, at + 1)
         assert char in fold(text[start:end])
+
+
+@given(st.text(alphabet="甲乙a1% \u3000\t\n,"))
+def test_spacing_is_closed_between_chinese_and_other_characters_alone(text: str) -> None:
+    closed = close_spacing(text)
+    kept = closed.places.tolist()
+    assert closed.text == "".join(text[place] for place in kept)
+    for place in set(range(len(text))) - set(kept):
+        before, blank, behind = text[place - 1 : place + 2]
+        assert blank in " \u3000"
+        assert (before in "甲乙") != (behind in "甲乙")
+        assert {before, behind} <= set("甲乙a1%")
+
+
+def test_one_blank_sets_off_a_number_and_two_part_columns() -> None:
+    assert close_spacing("完成 2 亿元 a 轮").text == "完成2亿元a轮"
+    assert close_spacing("股数  2 股  甲方").text == "股数  2股  甲方"
 
 
 @given(st.text(alphabet="甲乙丙 ,，（）a1"), st.text(alphabet=" \u3000,"))

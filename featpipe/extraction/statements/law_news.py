@@ -15,6 +15,7 @@ from featpipe.extraction.statements.news_words import (
     ACTS,
     AMOUNT,
     EDGE,
+    FIRM,
     IN_NAME,
     SUBJECT,
     WHEN,
@@ -87,6 +88,7 @@ PENALTIES = (
         "所罚之方",
     ),
     NewsStatement(rf"{SUBJECT}因[^,。;\n]{{2,40}}?(?:,|被|受到|挨)", "所罚之方"),
+    NewsStatement(rf"{FIRM}(?:{_FINES}|被罚)", "所罚之方"),
     NewsStatement(
         r"因(?P<reason>[^,。;\n]{4,40}?)等?(?:,|被|挨罚|受到)"
         r"|(?:违法行为类型为|涉嫌?|存在)(?P<kind>[^,。;\n]{4,40}?)等?[一二三四五六七八九两\d]*[项种]?(?:违规|违法|行为|,|。)",
@@ -106,6 +108,10 @@ LAWSUITS = (
     NewsStatement(
         rf"{SUBJECT}{ACTS}(?:{_CAUSE})?,?(?:(?<![胜败上撤反申])诉(?!讼|请|求)|起诉(?![讼状书权期材])|将{_NAME}(?:诉至|告上|起诉|诉诸)|向{_COURT}(?:提起|起诉))"
         rf"|原告(?:为|:|是)?(?P<name_of_suer>(?!方|与|诉|提|因|要|未|索|请){_NAME})(?=[,。;\n(]|诉|因|向|与|以)",
+        "起诉之方",
+    ),
+    NewsStatement(
+        rf"{FIRM}(?:(?<![被遭胜败上撤反申起])诉(?!讼|请|求|至)|(?<![被遭])起诉(?![讼状书权期材])|提起[^,。;\n]{{0,8}}诉讼)",
         "起诉之方",
     ),
     NewsStatement(

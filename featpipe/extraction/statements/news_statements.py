@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from featpipe.extraction.statements.company_news import ACQUISITIONS, APPOINTMENTS, AWARDS_IN_NEWS
 from featpipe.extraction.statements.law_news import INSOLVENCIES, LAWSUITS, PENALTIES, SUMMONS
 from featpipe.extraction.statements.money_news import FINANCINGS, LISTINGS, LOSSES
-from featpipe.extraction.statements.news_words import is_name, names_in, without_kind
+from featpipe.extraction.statements.news_words import (
+    companies_in,
+    in_full,
+    is_name,
+    names_in,
+    without_kind,
+)
 from featpipe.extraction.statements.statement_words import Phrase
 
 if TYPE_CHECKING:
@@ -89,19 +95,26 @@ def find_insolvencies(folded: str) -> Iterator[Phrase]:
 def _find(folded: str, kinds: tuple[_Kind, ...]) -> Iterator[Phrase]:
     if len(folded) > _LONGEST:
         return
+    companies: list[tuple[int, int]] | None = None
     for tells, statements in kinds:
         if any(word in folded for word in tells):
+            if companies is None:
+                companies = [*companies_in(folded)]
             for pattern, words in statements:
                 for match in pattern.finditer(folded):
-                    yield from (Phrase(*span, words) for span in _values(folded, match))
+                    for span in _values(folded, match, companies):
+                        yield Phrase(*span, words)
 
 
-def _values(folded: str, match: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _values(
+    folded: str, match: re.Match[str], companies: list[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
     """What a match tells: the group that matched, whose name says how it is read."""
     group = match.lastgroup or ""
     start, end = match.span(group or 0)
     if group.startswith("names"):
-        yield from names_in(folded, start, end)
+        for span in names_in(folded, start, end):
+            yield in_full(folded, *span, companies)
     elif group == "clauses":
         for clause in _clause.finditer(folded, start, end):
             if _no_order.search(clause["one"]):
@@ -110,6 +123,6 @@ def _values(folded: str, match: re.Match[str]) -> Iterator[tuple[int, int]]:
     elif not group.startswith("name"):
         yield start, end
     else:
-        start, end = without_kind(folded, start, end)
+        start, end = in_full(folded, *without_kind(folded, start, end), companies)
         if is_name(folded, start, end):
             yield start, end

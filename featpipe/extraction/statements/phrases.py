@@ -95,6 +95,9 @@ _coded = re.compile(
     re.MULTILINE,
 )
 _acquires = re.compile(r"公司[^。;\n]{0,30}?(?:收购|受让|购买)[^。;\n]{2,80}?(?:股权|股份|资产)")
+_appoints = re.compile(
+    r"(?:聘任|选举|免去|任命)[^。;\n]{2,30}?(?:职务|为公司|担任公司)|辞职|辞任|离任|逝世"
+)
 _issues = re.compile(r"本次(?:公开|非公开)?发行|发行(?:结果|情况)|募集资金(?:总额|净额)|公开发行")
 _dear = re.compile(r"\n[^\S\n]*dear[ ,]")
 _alone = re.compile(rf"(?:\A|\n)[^\S\n]*(?P<value>{ENGLISH_DATE})[^\S\n]*(?=\n)")
@@ -132,7 +135,7 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     elif _notice.search(titles):
         found = {*_last_date(folded, "公告日期"), *_signing(folded), *_of_notice(head)}
         for company in find_company(folded):
-            acts = ((_acquires, "收购方"), (_issues, "发行人"))
+            acts = ((_acquires, "收购方"), (_issues, "发行人"), (_appoints, "任职公司"))
             found |= {
                 company,
                 *(company._replace(words=w) for does, w in acts if does.search(folded)),

@@ -59,6 +59,8 @@ _OF_ONE = frozenset([_OF_STOCK, "占所持股份比例"])
 #: Who signs an announcement, among its last characters.
 _board = re.compile(rf"(?:^|\n){GAP}(?P<name>{ORGANISATION}){GAP}(?:董事会|监事会)?{GAP}(?:\n|\Z)")
 _SIGNED = 200
+#: Whose announcement it is, by its title.
+_titled = re.compile(rf"(?:^|\n){GAP}(?P<name>[^\s,。;:]{{2,40}}?公司){GAP}关于")
 #: An agency signs what it announces for others.
 _of_tenders = re.compile(r"中标|成交|采购|招标|磋商|询价|竞价|遴选")
 #: What speaks of others.
@@ -163,15 +165,15 @@ def _others_of_list(
 
 
 def find_company(folded: str) -> Iterator[Phrase]:
-    """Who makes an announcement: the name that "the company" stands for, or that signs it."""
+    """Who makes an announcement: who "the company" is, who signs it, or its title names."""
     for short, start, end in _definitions(folded):
         if short in _SELF and (start == 0 or folded[start - 1] in " \n\t。,;:"):
             yield Phrase(start, end, "公司名称")
             return
     signed = _board.search(folded, max(len(folded) - _SIGNED, 0))
     if signed is None or signed["name"].endswith(_OFFICES):
-        return
-    if not _of_tenders.search(folded, 0, _HEADING):
+        signed = _titled.search(folded, 0, _HEADING)
+    if signed is not None and not _of_tenders.search(folded, 0, _HEADING):
         yield Phrase(*signed.span("name"), "公司名称")
 
 
