@@ -51,7 +51,8 @@ FIRM = (
 )
 #: Words between a subject and its verb: so few that no text takes long.
 _ACT = (
-    rf"(?:{WHEN}|近日|日前|宣布|官宣|对外|正式|联合|共同|再次?|已经?|刚刚|率先|成功|将|拟|计划|于|公告|称|,)"
+    rf"(?:{WHEN}|近日|日前|宣布|官宣|对外|正式|联合|共同|再次?|已经?|刚刚|率先|成功|将|拟|计划|于"
+    "|公告|称|,)"
 )
 ACTS = rf"{_ACT}{{0,5}}(?:在[^,。;\n]{{2,8}}?)?{_ACT}{{0,2}}"
 _company = re.compile(rf"{EDGE}{COMPANY}")
