@@ -16,6 +16,7 @@ from featpipe.extraction.statements.law_news import INSOLVENCIES, LAWSUITS, PENA
 from featpipe.extraction.statements.money_news import FINANCINGS, LISTINGS, LOSSES
 from featpipe.extraction.statements.news_words import (
     companies_in,
+    firms_in,
     in_full,
     is_name,
     names_in,
@@ -115,14 +116,21 @@ def _values(
     if group.startswith("names"):
         for span in names_in(folded, start, end):
             yield in_full(folded, *span, companies)
+    elif group == "firms":
+        yield from firms_in(folded, start, end)
     elif group == "clauses":
-        for clause in _clause.finditer(folded, start, end):
-            if _no_order.search(clause["one"]):
-                return
-            yield clause.span("one")
+        yield from _clauses(folded, start, end)
     elif not group.startswith("name"):
         yield start, end
     else:
         start, end = in_full(folded, *without_kind(folded, start, end), companies)
         if is_name(folded, start, end):
             yield start, end
+
+
+def _clauses(folded: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Those of an order, up to one that is none of it."""
+    for clause in _clause.finditer(folded, start, end):
+        if _no_order.search(clause["one"]):
+            return
+        yield clause.span("one")

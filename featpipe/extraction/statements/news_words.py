@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class NewsStatement(NamedTuple):
     """A pattern, and what a label would call its group that matches.
 
-    That is ``names`` of a list, ``clauses`` of an order, a name (``name...``), or a value.
+    That is ``names`` of a list, ``firms`` of one in full, ``clauses`` of an order, a name
+    (``name...``), or a value.
     """
 
     pattern: str
@@ -46,7 +47,7 @@ SUBJECT = (
 #: A company in full, and what may stand between it and what its sentence says that it does.
 COMPANY = rf"{IN_NAME}{{2,30}}?(?:有限责任公司|有限公司)"
 FIRM = (
-    rf"{EDGE}(?P<names_of_firm>{COMPANY}(?:[、和与及]{COMPANY}){{0,9}})(?:\([^()\n]{{1,40}}\))?"
+    rf"{EDGE}(?P<firms>{COMPANY}(?:[、和与及]{COMPANY}){{0,9}})(?:\([^()\n]{{1,40}}\))?"
     r"[^。;\n]{0,60}?"
 )
 #: Words between a subject and its verb: so few that no text takes long.
@@ -56,6 +57,7 @@ _ACT = (
 )
 ACTS = rf"{_ACT}{{0,5}}(?:在[^,。;\n]{{2,8}}?)?{_ACT}{{0,2}}"
 _company = re.compile(rf"{EDGE}{COMPANY}")
+_firm = re.compile(rf"(?:(?<=公司)[、和与及])?(?P<name>{COMPANY})")
 #: What a company calls itself.
 _SELF = ("公司", "本公司")
 #: How names in full end, and characters of a short one.
@@ -111,6 +113,14 @@ def names_in(folded: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         last = tail.start() if tail else last
         if is_name(folded, first, last):
             yield first, last
+
+
+def firms_in(folded: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The same of companies in full, whose names may have 和 or 与 in them."""
+    for match in _firm.finditer(folded, start, end):
+        span = without_kind(folded, *match.span("name"))
+        if is_name(folded, *span):
+            yield span
 
 
 def companies_in(folded: str) -> Iterator[tuple[int, int]]:
