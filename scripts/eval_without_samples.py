@@ -10,7 +10,8 @@ documents, 30 of all kinds (``mixed``), and twice 30 whose fields are asked for 
 users (``wider``, ``unseen``), invented by people who had not seen the code. What is found of
 ``judgments`` and ``contracts`` was looked at while labels and phrases were written, and then that
 of ``wider``; of ``mixed`` the tables of five documents. ``unseen`` was only measured, and so were
-the held-out parts of ``thefts``, ``trades``, ``pledges``, ``repurchases``, ``news`` (``eval_extraction.py``).
+the held-out parts of ``thefts``, ``trades``, ``pledges``, ``repurchases`` and ``news``
+(``eval_extraction.py``).
 
 A template names the fields of one document and nothing else. Values are equal if they are the same
 text without blanks, or mean the same amount, date, share or telephone number.
