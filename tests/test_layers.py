@@ -31,6 +31,7 @@ from pathlib import Path
 import pytest
 
 import featpipe
+from featpipe.extraction.model_cache import _CODE
 
 PACKAGE = Path(featpipe.__file__).parent
 
@@ -128,6 +129,10 @@ def test_imports_go_down_within_extraction(part: str) -> None:
             parts = name.split(".")
             if parts[:2] == ["featpipe", "extraction"]:
                 assert parts[2] in {part, *IN_EXTRACTION[part]}, f"{path} imports {name}"
+
+
+def test_models_are_kept_for_the_code_of_every_part_that_fits_them() -> None:
+    assert {*_CODE} == {part for part in IN_EXTRACTION if (PACKAGE / "extraction" / part).is_dir()}
 
 
 def import_graph() -> dict[str, set[str]]:

@@ -202,7 +202,39 @@ def test_companies_are_given_in_full() -> None:
     )
 
 
-def test_digits_and_latin_words_may_be_set_off() -> None:
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        (
+            "被告被诉。泽岭股份有限公司被宁州宏达商贸有限公司起诉至法院。",
+            "起诉之方",
+            {"宁州宏达商贸有限公司"},
+        ),
+        ("海曲电缆有限公司80%股权被泽岭股份收购。", "所报买方", {"泽岭股份"}),
+        ("海州有限公司公布招标结果，望和设计有限公司中标。", "所报中标方", {"望和设计有限公司"}),
+        (
+            "由红杉资本和宁州创投有限公司联合领投，完成2亿元A轮融资。",
+            "领投方",
+            {"红杉资本", "宁州创投有限公司"},
+        ),
+        ("证监会公布泽岭股份有限公司违规一事，罚款80万元。", "处罚之方", {"证监会"}),
+        (
+            "宁州法院裁定受理宁州宏达商贸有限公司重整。\n宁州宏达申请破产重整。",
+            "破产之方",
+            {"宁州宏达商贸有限公司"},
+        ),
+    ],
+)  # fmt: skip
+def test_who_acts_and_who_is_acted_on(text: str, words: str, expected: set[str]) -> None:
+    assert told(text).get(words) == expected
+
+
+def test_a_list_of_many_companies_takes_no_time() -> None:
+    firms = "，" + "宁州宏达商贸有限公司、" * 350
+    assert "所报中标方" not in told(firms + "。中标结果公布。")
+
+
+def test_numbers_may_be_set_off() -> None:
     spaced = fold_width("青岚智造完成 2.5 亿元 A 轮融资，由 MX 资本领投。\n投后估值 18 亿元。")
     found = {(one.words, spaced[one.start : one.end]) for one in find_phrases(spaced)}
     assert {

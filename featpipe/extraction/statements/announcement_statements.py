@@ -1,4 +1,4 @@
-"""Statements of announcements: meetings, awards, acquisitions, issues, who comes and who goes.
+"""Statements of announcements: meetings, contracts, awards, acquisitions, issues, and posts.
 
 ``经采购人 *某大学* 确认``, ``由 *X公司* 中标``, ``收购某某持有的 *某某科技有限公司62%* 股权``,
 ``股权转让价款合计为 *18,290万元*``, ``发行数量为 *36,842,105股*``,
@@ -25,7 +25,7 @@ from featpipe.extraction.statements.statement_words import (
     Statement,
 )
 
-_MEETINGS = (
+_ACTS = (
     Statement(
         "会",
         re.compile(
@@ -47,7 +47,7 @@ _MEETINGS = (
         "主持",
         re.compile(
             rf"由(?:{OF_COMPANY})?(?:副?董事长|监事会主席|{HAN}{{0,4}}主席|总经理|独立董事|董事|监事)?"
-            rf"(?P<chair>{HAN}{{2,4}}?)(?:先生|女士)?(?:召集[并和])?主持"
+            rf"(?P<chair>{HAN}{{2,4}}?){POLITE}(?:召集[并和])?主持"
         ),
         {"chair": "主持人"},
     ),
@@ -278,4 +278,4 @@ _PEOPLE = (
     ),
 )
 
-ANNOUNCEMENT_STATEMENTS = (*_MEETINGS, *_AWARDS, *_DEALS, *_ISSUES, *_PEOPLE)
+ANNOUNCEMENT_STATEMENTS = (*_ACTS, *_AWARDS, *_DEALS, *_ISSUES, *_PEOPLE)

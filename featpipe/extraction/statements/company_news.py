@@ -11,7 +11,8 @@ from featpipe.extraction.statements.news_words import (
     ABOUT,
     ACTS,
     AMOUNT,
-    FIRM,
+    BEFORE_ACT,
+    FIRMS,
     SUBJECT,
     WHEN,
     NewsStatement,
@@ -45,7 +46,7 @@ ACQUISITIONS = (
         r"|(?:受让方|买方|收购方)(?:为|是|:)(?P<name_of_buyer>[^,。;:\n]{2,30}?)(?=[,。;\n])",
         "所报买方",
     ),
-    NewsStatement(rf"{FIRM}(?<!被){_BUYS}(?![方人])", "所报买方"),
+    NewsStatement(rf"{FIRMS}{BEFORE_ACT}{_BUYS}(?![方人])", "所报买方"),
     NewsStatement(
         rf"(?:斥资|耗资|出资|以){_PAYS}(?P<amount>{AMOUNT})(?=[^,。;\n]{{0,20}}?{_BUYS}|成交|人民币|的价格)"
         rf"|(?:作价|对价|价款|报价|交易价格|交易金额|代价|转让总价款?|总价){ABOUT}(?P<price>{AMOUNT})"
@@ -73,7 +74,7 @@ AWARDS_IN_NEWS = (
         r"|(?:联合体|与)(?P<name_of_other>[^,。;:\n]{2,30}?)组成的?联合体",
         "所报中标方",
     ),
-    NewsStatement(rf"{FIRM}{_WINS}(?!通知|[方人公])", "所报中标方"),
+    NewsStatement(rf"{FIRMS}{BEFORE_ACT}{_WINS}(?!通知|[方人公])", "所报中标方"),
     NewsStatement(
         rf"{_WINS}了?[^,。;\n]{{0,20}}?[\"《](?P<project>[^\"》\n]{{4,60}})[\"》]"
         rf"|\"(?P<named>[^\"\n]{{4,60}}?{_WORKS}[^\"\n]{{0,16}})\""
@@ -148,7 +149,7 @@ APPOINTMENTS = (
         "继任者",
     ),
     NewsStatement(rf"{SUBJECT}{ACTS}(?:公告|宣布|发布|{_COMES}|免去)", "所报公司"),
-    NewsStatement(rf"{FIRM}(?:{_COMES}|{_GOES}|免去|{_POST})", "所报公司"),
+    NewsStatement(rf"{FIRMS}{BEFORE_ACT}(?:{_COMES}|{_GOES}|免去|{_POST})", "所报公司"),
     NewsStatement(
         rf"(?P<day>{WHEN})(?!电)[^。;\n]{{0,40}}?(?:{_COMES}|{_GOES}|生效|召开|免去|批复)"
         rf"|自(?P<since>{WHEN})起",

@@ -14,8 +14,9 @@ from featpipe.extraction.statements.news_words import (
     ABOUT,
     ACTS,
     AMOUNT,
+    BEFORE_ACT,
     EDGE,
-    FIRM,
+    FIRMS,
     IN_NAME,
     SUBJECT,
     WHEN,
@@ -88,7 +89,7 @@ PENALTIES = (
         "所罚之方",
     ),
     NewsStatement(rf"{SUBJECT}因[^,。;\n]{{2,40}}?(?:,|被|受到|挨)", "所罚之方"),
-    NewsStatement(rf"{FIRM}(?:{_FINES}|被罚)", "所罚之方"),
+    NewsStatement(rf"{FIRMS}[^。;\n]{{0,60}}?(?:{_FINES}|被罚)", "所罚之方"),
     NewsStatement(
         r"因(?P<reason>[^,。;\n]{4,40}?)等?(?:,|被|挨罚|受到)"
         r"|(?:违法行为类型为|涉嫌?|存在)(?P<kind>[^,。;\n]{4,40}?)等?[一二三四五六七八九两\d]*[项种]?(?:违规|违法|行为|,|。)",
@@ -111,7 +112,7 @@ LAWSUITS = (
         "起诉之方",
     ),
     NewsStatement(
-        rf"{FIRM}(?:(?<![被遭胜败上撤反申起])诉(?!讼|请|求|至)|(?<![被遭])起诉(?![讼状书权期材])|提起[^,。;\n]{{0,8}}诉讼)",
+        rf"{FIRMS}{BEFORE_ACT}(?:(?<![胜败上撤反申起])诉(?!讼|请|求|至)|起诉(?![讼状书权期材])|提起[^,。;\n]{{0,8}}诉讼)",
         "起诉之方",
     ),
     NewsStatement(
@@ -148,10 +149,10 @@ LAWSUITS = (
 
 _ANY_COURT = rf"(?:{_COURT}|本院|该院)"
 _DECIDES = r"(?:作出[^,。;\n]{0,10}?裁定|裁定|决定|受理|已裁定|宣告|尚未裁定)"
-_BANKRUPT = (
-    r"(?:提出的|的)?(?:被?(?:申请)?(?:进行)?(?:破产|[预司]?重整)|进入破产|合并重整|实质合并)"
+_BANKRUPT = r"(?:提出的|的)?(?:被?(?:申请)?(?:进行)?(?:破产|(?:预|(?<!公)司)?重整)|进入破产|合并重整|实质合并)"
+_ADMINISTRATOR = (
+    rf"(?:[^\s,。;:的、和与]{{4,40}}?(?:事务所有限公司|事务所(?:{HAN}{{2,4}}分所)?|清算组))"
 )
-_FIRM = rf"(?:[^\s,。;:的、和与]{{4,40}}?(?:事务所有限公司|事务所(?:{HAN}{{2,4}}分所)?|清算组))"
 _ALONE = rf"(?:(?!对|的|其|该|此){IN_NAME}){{2,34}}?"
 INSOLVENCIES = (
     NewsStatement(
@@ -207,7 +208,7 @@ INSOLVENCIES = (
         "破产管理人",
     ),
     NewsStatement(
-        rf"管理人(?:为|是|由|:|——)?(?P<names>{_FIRM}(?:[、和与]{_FIRM})*)",
+        rf"管理人(?:为|是|由|:|——)?(?P<names>{_ADMINISTRATOR}(?:[、和与]{_ADMINISTRATOR})*)",
         "破产管理人",
     ),
     NewsStatement(

@@ -17,7 +17,9 @@ from featpipe.extraction.statements.news_words import (
     NewsStatement,
 )
 
-_ROUND = r"(?:(?:种子|天使|pre-?[a-h]\d?|[a-h]\d?|pre-?ipo|战略)\+{0,2}轮|战略(?:融资|投资))"
+_ROUND = (
+    r"(?:(?:种子|天使|pre-?[a-h]\d?|[a-h]\d?|pre-?ipo|战略)\+{0,2}[^\S\n\t]?轮|战略(?:融资|投资))"
+)
 _LIST = r"(?P<names>[^,。;:!?\n*]{2,80}?)"
 _FIRST = r"(?<![^,。;:!?\n*由被除])"
 _RAISES = r"(?:完成|获得?|拿到|斩获|官宣|敲定|落袋|引入)了?"
@@ -30,7 +32,7 @@ FINANCINGS = (
         "融资轮次",
     ),
     NewsStatement(
-        rf"(?:完成|获|得|到|斩获|官宣|落袋|筹得|募得|洽谈)了?(?P<amount>{AMOUNT})(?:人民币)?的?"
+        rf"(?:完成|获|得|到|斩获|官宣|落袋|筹得|募得|洽谈)了?(?P<amount>{AMOUNT})(?:人民币)?的?[^\S\n\t]?"
         rf"(?:(?:新一轮|{_ROUND})(?:融资|投资)?|融资|投资)"
         rf"|(?:融资|投资|本轮|交易|认购|增资)(?:规模|金额|总?额)?{ABOUT}(?P<sum>{AMOUNT})"
         rf"|融资[^。;\n]{{0,12}}?,(?:金额|规模|总额|融资额){ABOUT}(?P<size>{AMOUNT})",

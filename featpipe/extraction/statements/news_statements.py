@@ -74,6 +74,8 @@ _clause = re.compile(
 )
 #: Clauses behind an order that are none of it.
 _no_order = re.compile(r"表示|回应|承诺|称|负责人(?!员)|记者|此次|同时表|目前")
+#: Groups whose names are of no company.
+_OFFICES = frozenset(["name_of_court", "name_of_office", "name_of_by", "name_of_sender"])
 #: Characters of a text that may be news.
 _LONGEST = 4000
 
@@ -123,7 +125,9 @@ def _values(
     elif not group.startswith("name"):
         yield start, end
     else:
-        start, end = in_full(folded, *without_kind(folded, start, end), companies)
+        start, end = without_kind(folded, start, end)
+        if group not in _OFFICES:
+            start, end = in_full(folded, start, end, companies)
         if is_name(folded, start, end):
             yield start, end
 

@@ -44,25 +44,25 @@ _RUN = r"[^\s,。;:!?\"「」《》*()]{2,28}?"
 SUBJECT = (
     rf"{EDGE}(?P<name>{_RUN}(?:\({HAN}{{1,8}}\){HAN}{{2,8}}公司)?)[」\"]?(?:\([^()\n]{{1,40}}\))?"
 )
-#: A company in full, and what may stand between it and what its sentence says that it does.
-COMPANY = rf"{IN_NAME}{{2,30}}?(?:有限责任公司|有限公司)"
-FIRM = (
-    rf"{EDGE}(?P<firms>{COMPANY}(?:[、和与及]{COMPANY}){{0,9}})(?:\([^()\n]{{1,40}}\))?"
-    r"[^。;\n]{0,60}?"
-)
+#: A company in full, with one end only: no text of many takes long.
+_COMPANY = r"(?:(?!有限(?:责任)?公司)[^\s,。;:!?\"「」《》、]){2,30}(?:有限责任公司|有限公司)"
+#: Companies that the sentence begins with, and what may stand between them and what they do.
+FIRMS = rf"{EDGE}(?P<firms>{_COMPANY}(?:[、和与及]{_COMPANY}){{0,9}})(?:\([^()\n]{{1,40}}\))?"
+BEFORE_ACT = r"(?:(?![被遭由]|有限(?:责任)?公司)[^。;\n]){0,60}?"
 #: Words between a subject and its verb: so few that no text takes long.
 _ACT = (
     rf"(?:{WHEN}|近日|日前|宣布|官宣|对外|正式|联合|共同|再次?|已经?|刚刚|率先|成功|将|拟|计划|于"
     "|公告|称|,)"
 )
 ACTS = rf"{_ACT}{{0,5}}(?:在[^,。;\n]{{2,8}}?)?{_ACT}{{0,2}}"
-_company = re.compile(rf"{EDGE}{COMPANY}")
-_firm = re.compile(rf"(?:(?<=公司)[、和与及])?(?P<name>{COMPANY})")
+_company = re.compile(rf"{EDGE}{_COMPANY}")
+_firm = re.compile(rf"(?:(?<=公司)[、和与及])?(?P<name>{_COMPANY})")
 #: What a company calls itself.
 _SELF = ("公司", "本公司")
 #: How names in full end, and characters of a short one.
 _FULL, _LEAST_OF_FULL = ("有限公司", "有限责任公司"), 3
 _parts = re.compile(r"[^、和与及]+")
+_several = re.compile(r"[和与及]")
 #: What somebody is, before a name.
 _kind = re.compile(
     r".*(?:企业|公司|集团|平台|品牌|龙头|厂商|(?:租赁|服务|开发|供应|制造|运营|生产|经销|零售|承包)商|独角兽|基金|机构"
@@ -70,7 +70,7 @@ _kind = re.compile(
     r"(?!有限|股份|控股|集团|分公司|子公司|旗下|总部|清算|破产|重整|创始人|[、,等业的])(?=.{2})"
 )
 _lead = re.compile(
-    r"(?:\s|[—“”\"]|.*(?:[由对获被]|收到|记者.*从|关于|根据|介绍|同意|约谈|约见|(?:收购|受让)方?|购买|买下|拿下|取得|竞得|免去|核准|同志任|担任|出任|决定|处罚|谴责|认定|牵头的|赔偿)|除了?|与|和|及|以及|并|向|受理|其中|包括|分别为|新晋|[老新原]股东|战略投资者|时任[^,。;]{0,10}?(?:经理|总监|行长|主任|董事长)"
+    r"(?:\s|[—“”\"]|.*(?:[由对获被]|收到|记者.*从|关于|根据|介绍|同意|受理|公布|裁定|约谈|约见|(?:收购|受让)方?|购买|买下|拿下|取得|竞得|免去|核准|同志任|担任|出任|决定|处罚|谴责|认定|牵头的|赔偿)|除了?|与|和|及|以及|并|向|受理|其中|包括|分别为|新晋|[老新原]股东|战略投资者|时任[^,。;]{0,10}?(?:经理|总监|行长|主任|董事长)"
     r"|(?:个人)?投资人|该公司|其|为|有|是|指定|传|(?:他|她|他们|其)创办的)+"
 )
 _tail = re.compile(
@@ -124,18 +124,26 @@ def firms_in(folded: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def companies_in(folded: str) -> Iterator[tuple[int, int]]:
-    """Places of the names of companies in full."""
+    """Places of the names of companies in full, but of those that may be two."""
     for match in _company.finditer(folded):
-        yield without_kind(folded, *match.span())
+        start, end = without_kind(folded, *match.span())
+        if is_name(folded, start, end) and not _several.search(folded, start, end):
+            yield start, end
 
 
 def in_full(
     folded: str, start: int, end: int, companies: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
-    """Place of the first company whose name has a short one in it, or of whom a text is about."""
+    """Place of the company that a name is short for, or of whom a text is about.
+
+    It is the first whose name has the short one in it, elsewhere in the text.
+    """
     short = folded[start:end]
     if short in _SELF:
         return companies[0] if companies else (start, end)
     if end - start < _LEAST_OF_FULL or short.endswith(_FULL):
         return start, end
-    return next((one for one in companies if short in folded[slice(*one)]), (start, end))
+    for first, last in companies:
+        if short in folded[first:last] and not first <= start < last:
+            return first, last
+    return start, end

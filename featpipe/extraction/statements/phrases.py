@@ -57,7 +57,7 @@ _heard = re.compile(rf"于(?P<value>{DATE})(?:在[^,。;\n]{{2,20}})?(?:依法|�
 _crime = re.compile(rf"犯(?P<value>(?:{HAN}|[、()]){{2,30}}?罪)(?=一案|[,、。;(])")
 _fee = re.compile(
     r"(?P<words>案件受理费|案件申请费|财产保全费|诉讼保全费|保全申请费|受理费|申请费|保全费|公告费|鉴定费)"
-    r"(?:人民币|共计|合计|减半收取|减半|各|计|为|共)*(?P<value>[\d,.]+[万亿]?元)"
+    rf"(?:人民币|共计|合计|减半收取|减半|各|计|为|共)*{GAP}(?P<value>[\d,.]+{GAP}[万亿]?元)"
 )
 _opponent = re.compile("与(?:被告人?|被申请人|被上诉人)")
 _surety = re.compile(r"(?:提供|承担)[^,。;\n]{0,14}?(?:保证|担保)(?![物品金])")
@@ -130,8 +130,8 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     titles = "\n".join("".join(line.split()) for line in head.splitlines())
     kind = _kind_of(head)
     if kind is not None:
-        found = {kind, *_of_heading(head), *_of_case(folded), *find_orders(folded)}
-        found |= {*_in_sentences(folded, find_facts, find_insolvencies)}
+        found = {kind, *_of_heading(head), *_of_case(folded)}
+        found |= {*_in_sentences(folded, find_orders, find_facts, find_insolvencies)}
     elif _notice.search(titles):
         found = {*_last_date(folded, "公告日期"), *_signing(folded), *_of_notice(head)}
         for company in find_company(folded):
@@ -156,12 +156,13 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
 
 
 def _in_sentences(folded: str, *finders: Callable[[str], Iterator[Phrase]]) -> Iterator[Phrase]:
-    """What is found without the blanks that set off numbers: 完成 2 亿元 A 轮融资."""
+    """What is found without the blanks that set off numbers: 完成 2 亿元融资."""
     closed = close_spacing(folded)
     for find in finders:
         for one in find(closed.text):
-            start, end = closed.original_span(one.start, one.end)
-            yield one._replace(start=start, end=end)
+            if one.start < one.end:
+                start, end = closed.original_span(one.start, one.end)
+                yield one._replace(start=start, end=end)
 
 
 def _kind_of(head: str) -> Phrase | None:

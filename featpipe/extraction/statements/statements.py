@@ -60,7 +60,9 @@ _OF_ONE = frozenset([_OF_STOCK, "占所持股份比例"])
 _board = re.compile(rf"(?:^|\n){GAP}(?P<name>{ORGANISATION}){GAP}(?:董事会|监事会)?{GAP}(?:\n|\Z)")
 _SIGNED = 200
 #: Whose announcement it is, by its title.
-_titled = re.compile(rf"(?:^|\n){GAP}(?P<name>[^\s,。;:]{{2,40}}?公司){GAP}关于")
+_titled = re.compile(
+    rf"(?:^|\n){GAP}(?P<name>(?:(?!关于|收到|[对与])[^\s,。;:]){{2,40}}?公司){GAP}关于"
+)
 #: An agency signs what it announces for others.
 _of_tenders = re.compile(r"中标|成交|采购|招标|磋商|询价|竞价|遴选")
 #: What speaks of others.
@@ -173,6 +175,8 @@ def find_company(folded: str) -> Iterator[Phrase]:
     signed = _board.search(folded, max(len(folded) - _SIGNED, 0))
     if signed is None or signed["name"].endswith(_OFFICES):
         signed = _titled.search(folded, 0, _HEADING)
+        if signed is not None and _no_name.fullmatch(signed["name"]):
+            return
     if signed is not None and not _of_tenders.search(folded, 0, _HEADING):
         yield Phrase(*signed.span("name"), "公司名称")
 

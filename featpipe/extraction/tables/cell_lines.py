@@ -56,6 +56,8 @@ _LONGEST_CELL = 60
 _no_cell = re.compile(r"[:：。;；\t|│【】]|\S[^\S\n]{2,}\S")
 _digit = re.compile(r"\d")
 _nothing = re.compile(NOTHING)
+#: A head of names of rows, 一标段, that no field is called.
+_LOT = "标段"
 #: Of a part of the document.
 _heading = re.compile(r"[一二三四五六七八九十]{1,3}、|[(（][一二三四五六七八九十]{1,3}[)）]")
 
@@ -126,7 +128,10 @@ def _tables_in(
     words: Sequence[str], lines: list[Line], labels: Sequence[bool], heads: Sequence[bool]
 ) -> Iterator[tuple[int, int, list[Cell]]]:
     """Those with headers above; arguments as of :func:`_labelled_rows`."""
-    known = [is_known or numbers_rows(one) for one, is_known in zip(words, labels, strict=True)]
+    known = [
+        is_known or numbers_rows(one) or one == _LOT
+        for one, is_known in zip(words, labels, strict=True)
+    ]
     # At each line, the next one that is a known label.
     label_at = [len(words)] * (len(words) + 1)
     for number in range(len(words) - 1, -1, -1):

@@ -54,8 +54,9 @@ _MANY_KNOWN = 4
 #: Rows with labels at their left, at least; and what heads a column of labels.
 _LEAST_ROWS = 3
 _of_rows = re.compile(r"\s*|项\s?目|指标|科目|内容|类别|事项|条款|要素")
+#: Heads of columns that number the rows.
 _counts = re.compile(
-    r"(?:序|编|包|标段|行|项目?)\s?号|序列|序次|项次|标段|no\.?|#|(?:item|lot)(?: no\.?)?|line"
+    r"(?:序|编|包|标段|行|项目?)\s?号|序列|序次|项次|no\.?|#|(?:item|lot)(?: no\.?)?|line"
 )
 #: Rows that the headers of a table are looked for in.
 _MOST_ABOVE = 20

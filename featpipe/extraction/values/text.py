@@ -192,14 +192,17 @@ def compact(text: str) -> Compact:
     return Compact(whole, np.repeat(np.arange(len(text), dtype=np.int64), lengths))
 
 
+#: What a number counts, before or behind a blank: names may begin with digits, too.
+_COUNTED = "年月日号时分点元万亿千百股票人名位家个项倍届次期起至笔张台套吨米%"
 #: Single ones: two of them part columns.
 _spacing = re.compile(
-    r"[^\S\n\t](?:(?<=[\u4e00-\u9fff].)(?=[\da-z])|(?<=[\da-z%].)(?=[\u4e00-\u9fff]))"
+    rf"[^\S\n\t](?:(?<=[\u4e00-\u9fff].)(?=\d[\d,.]{{0,20}}[^\S\n\t]?[{_COUNTED}])"
+    rf"|(?<=\d.)(?=[{_COUNTED}])|(?<=\d%.)(?=[的股]))"
 )
 
 
 def close_spacing(folded: str) -> Compact:
-    """A folded text without single blanks that set off digits and letters: 完成 2 亿元 A 轮融资."""
+    """A folded text without single blanks that set off numbers: 于 2023 年 5 月完成 2 亿元融资."""
     blanks = [match.start() for match in _spacing.finditer(folded)]
     places = np.arange(len(folded), dtype=np.int64)
     if not blanks:
