@@ -33,7 +33,7 @@ from compare_folder import compare_folder
 from distribution_costs import cpu_vs_one_machine, merge_rows_per_cpu_s
 from distribution_lookups import lookup_figures
 from encode_counts import LOG_PATH, LOG_VARIABLE, count_twice, n_computed
-from harness import ROOT, Report, make_parser, measure_or_merge, read_lines
+from harness import ROOT, Report, add_piece_options, make_parser, measure_or_merge, read_lines
 from ray_cluster import running_cluster
 
 if TYPE_CHECKING:
@@ -384,8 +384,7 @@ def main() -> None:
     """Read the options, run or merge, print."""
     parser = make_parser(__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--keep", type=Path, help="add a line for every part to this file")
-    parser.add_argument("--merge", nargs="+", type=Path, help="kept parts; nothing is measured")
+    add_piece_options(parser)
     options = parser.parse_args()
     report = Report("bench_distribution", options)
     parts = measure_or_merge(options, lambda: measure(options), json.loads, json.dumps)

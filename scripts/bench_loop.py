@@ -30,7 +30,7 @@ import label_estimate
 import label_order
 from correction_time import Corrected, time_corrections
 from eval_suggest import print_sets
-from harness import finish, make_parser, measure_or_merge
+from harness import add_piece_options, finish, make_parser, measure_or_merge
 from label_estimate import Estimate
 from label_order import COUNTS, SETS, Curve, medians
 
@@ -130,8 +130,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--parts", type=int, default=10, help="of the samples, left out in turn")
     parser.add_argument("--announcements", type=int, default=300)
     parser.add_argument("--work", type=Path, help="folder that keeps the cache of announcements")
-    parser.add_argument("--keep", type=Path, help="add a line for every piece to this file")
-    parser.add_argument("--merge", nargs="+", type=Path, help="kept pieces; nothing is measured")
+    add_piece_options(parser)
     options = parser.parse_args()
     if options.quick:
         options.seeds, options.documents, options.parts = 1, 10, 2

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from extraction_records import Grouping, judge_records, value_of_group
 from extraction_sets import LEARNT_SETS, PARTS, SETS, SHORT, Task, read_set
-from harness import finish, make_parser, measure_or_merge
+from harness import add_piece_options, finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
 from featpipe.extraction.joint_choice import Relations, choose_values
@@ -563,8 +563,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--entities", action="store_true", help="named by the built-in model")
     parser.add_argument("--vectors", type=Path, help="cache for the sentences' vectors")
     parser.add_argument("--model", help="encoder for --vectors; the built-in one by default")
-    parser.add_argument("--keep", type=Path, help="add a line for every piece to this file")
-    parser.add_argument("--merge", nargs="+", type=Path, help="kept pieces; nothing is measured")
+    add_piece_options(parser)
     options = parser.parse_args()
     if options.quick:
         options.sets = [name for name in options.sets if name != "cuad"]

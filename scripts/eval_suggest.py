@@ -19,7 +19,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import finish, make_parser, measure_or_merge
+from harness import add_piece_options, finish, make_parser, measure_or_merge
 from label_order import ARMS, COUNTS, SETS, Curve, arms_of, measure, medians
 from learning_curve import draw_curves
 
@@ -79,8 +79,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=10, help="number of draws")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--documents", type=int, default=40, help="test documents of a set")
-    parser.add_argument("--keep", type=Path, help="add a line for every curve to this file")
-    parser.add_argument("--merge", nargs="+", type=Path, help="kept curves; nothing is measured")
+    add_piece_options(parser)
     parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw the curves")
     options = parser.parse_args()
     if options.quick:

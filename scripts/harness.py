@@ -96,6 +96,12 @@ def finish(
     print(line)
 
 
+def add_piece_options(parser: argparse.ArgumentParser) -> None:
+    """The options of :func:`measure_or_merge`."""
+    parser.add_argument("--keep", type=Path, help="add a line for every piece to this file")
+    parser.add_argument("--merge", nargs="+", type=Path, help="kept pieces; nothing is measured")
+
+
 def measure_or_merge(
     options: argparse.Namespace,
     measure: Callable[[], Iterable[Piece]],

@@ -30,14 +30,13 @@ import json
 import random
 from dataclasses import asdict, dataclass
 from itertools import combinations, product
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from eval_extraction import Pages, fit_all, precision_above, read_pretrained, template_of
 from eval_institutions import LEARNT_FROM, institutions_of, read_kind, task_of
 from extraction_sets import DEV_PARTS, LEARNT_SETS, SETS, SHORT, read_set
-from harness import finish, make_parser, measure_or_merge
+from harness import add_piece_options, finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
 from featpipe.extraction.scoring.confidence import TERMS, columns_of, moderated, terms_of
@@ -235,8 +234,7 @@ def main() -> None:
     parser.add_argument(
         "--pretrained", default="none", help="none, shipped, or a file of pretrained fields"
     )
-    parser.add_argument("--keep", type=Path, help="add a line for every piece to this file")
-    parser.add_argument("--merge", nargs="+", type=Path, help="kept pieces; nothing is collected")
+    add_piece_options(parser)
     options = parser.parse_args()
     pieces = measure_or_merge(
         options,

@@ -23,13 +23,12 @@ import json
 import random
 from dataclasses import asdict, dataclass
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from eval_extraction import Pages, fit_all, read_pretrained, template_of
 from extraction_sets import DEV_PARTS, SETS, SHORT, read_set
-from harness import finish, make_parser, measure_or_merge
+from harness import add_piece_options, finish, make_parser, measure_or_merge
 from learn_confidence import FIRST_DRAW
 
 from featpipe.extraction.scoring.field_model import score_fields
@@ -155,8 +154,7 @@ def main() -> None:
     parser.add_argument(
         "--pretrained", default="none", help="none, shipped, or a file of pretrained fields"
     )
-    parser.add_argument("--keep", type=Path, help="add a line for every piece to this file")
-    parser.add_argument("--merge", nargs="+", type=Path, help="kept pieces; nothing is collected")
+    add_piece_options(parser)
     options = parser.parse_args()
     pieces = measure_or_merge(
         options,
