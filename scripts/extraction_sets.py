@@ -44,6 +44,8 @@ _BY_HAND = {
     "repurchases": "share_repurchases",
     "pledges": "share_pledges",
     "news": "company_news",
+    "dividends": "dividend_announcements",
+    "loans": "loan_judgments",
 }
 SETS = (*LEARNT_SETS, *_WRITTEN, *_BY_HAND)
 SHORT = {"fddc_hetong": "fddc", "fewfc_base": "fewfc"}

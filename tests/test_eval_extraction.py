@@ -51,7 +51,9 @@ def test_a_set_that_weights_were_learnt_on_is_marked(capsys: pytest.CaptureFixtu
     assert "seen in part" in seen
 
 
-@pytest.mark.parametrize("name", ["thefts", "trades", "repurchases", "pledges", "news"])
+@pytest.mark.parametrize(
+    "name", ["thefts", "trades", "repurchases", "pledges", "news", "dividends", "loans"]
+)
 def test_sets_by_hand_have_parts_of_other_institutions(name: str) -> None:
     from extraction_sets import groups_of, read_set
 
