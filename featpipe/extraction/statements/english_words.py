@@ -1,5 +1,6 @@
 """What English statements are made of: days, amounts, periods, and patterns tried near words.
 
+Days, amounts and periods are bounded in length, so that a line of 300,000 of anything is read once.
 To look for the words of a pattern first is twenty times as fast as to look for what looks back.
 """
 
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+#: A blank of a sentence, which may be a line break; any few words of one.
+S = r"\s{1,4}"
+LATER = r"(?:[^.;]|\.(?=\d))"
 _MONTH = rf"(?:{MONTH_NAMES})\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 DATE = (
-    rf"(?:{_DAY}\s{{1,4}}(?:day\s{{1,4}}of\s{{1,4}})?{_MONTH},?\s{{1,4}}\d{{4}}"
-    rf"|{_MONTH}\s{{1,4}}{_DAY},?\s{{1,4}}\d{{4}}|\d{{1,2}}-{_MONTH}-\d{{4}}"
+    rf"(?:{_DAY}{S}(?:day{S}of{S})?{_MONTH},?{S}\d{{4}}"
+    rf"|{_MONTH}{S}{_DAY},?{S}\d{{4}}|\d{{1,2}}-{_MONTH}-\d{{4}}"
     r"|\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}|\d{4}-\d{1,2}-\d{1,2})(?!\d)"
 )
 _SIZE = r"(?:\s{0,2}(?:million|billion|thousand|lakhs?|crores?|m|k|bn)(?![a-z]))?"
@@ -47,9 +51,6 @@ PERIOD = (
 _SPELLED = r"(?:[a-z][a-z\s-]{2,80}?(?:dollars|pounds|euros?)?\s{0,4}\(\s?)?"
 SPELLED_MONEY = rf"{_SPELLED}(?P<value>{MONEY})"
 
-#: A blank of a sentence, which may be a line break; any few words of one.
-S = r"\s{1,4}"
-LATER = r"(?:[^.;]|\.(?=\d))"
 #: Characters of a statement behind its words.
 _LONGEST_BEHIND = 300
 
