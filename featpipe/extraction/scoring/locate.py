@@ -47,7 +47,22 @@ def locate_value(features: PageFeatures, value: str, kind: FieldType) -> list[tu
         ]
         # Part of a longer code is no place of a value, unless there is no other.
         spans = [span for span in spans if not features.cuts[list(span)].any()] or spans
-    return sorted(spans)[:_MOST_PLACES]
+    return sorted(_as_written(features, spans, value))[:_MOST_PLACES]
+
+
+def _as_written(
+    features: PageFeatures, spans: list[tuple[int, int]], value: str
+) -> list[tuple[int, int]]:
+    """Without those that lie in or around one that is spelt as the value: 年利率9.5%, not 9.5%."""
+    own = fold(value)
+    exact = [span for span in spans if fold(features.page.text[slice(*span)]) == own]
+    if not exact or len(exact) == len(spans):
+        return spans
+    return [
+        span
+        for span in spans
+        if span in exact or not any(a < span[1] and span[0] < b for a, b in exact)
+    ]
 
 
 def _plain_places(

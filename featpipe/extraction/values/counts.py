@@ -36,6 +36,7 @@ from featpipe.extraction.values.numbers import (
     read_number,
     read_scaled,
 )
+from featpipe.extraction.values.rates import find_rates, read_rate, split_period, with_period
 from featpipe.extraction.values.text import matches_at
 
 if TYPE_CHECKING:
@@ -186,7 +187,16 @@ def _read_low(match: re.Match[str]) -> Amount | None:
 
 
 def find_percents(folded: str) -> Iterator[Amount]:
-    """Shares: ``8.50%``, ``百分之八``, ``3‰``, ``25个基点``; keys are fractions of one."""
+    """Shares and rates, in order: ``8.50%``, ``百分之八``, ``25个基点``, ``月息2分``.
+
+    Keys are fractions of one.
+    """
+    shares = list(_find_shares(folded))
+    rates = [*find_rates(folded), *with_period(folded, shares)]
+    return iter(sorted([*rates, *shares], key=lambda a: a.start) if rates else shares)
+
+
+def _find_shares(folded: str) -> Iterator[Amount]:
     for match in matches_at(_percent, folded, numeral_places(folded)):
         amount = _read_percent(match)
         if amount is not None:
@@ -195,14 +205,17 @@ def find_percents(folded: str) -> Iterator[Amount]:
 
 
 def read_percent(folded: str) -> Amount | None:
-    """A whole text as a share; ``0.085`` without a sign is a fraction of one."""
-    bound, body = split_bound(folded)
+    """A whole text as a share or rate; ``0.085`` without a sign is a fraction of one."""
+    if rate := read_rate(folded):
+        return rate
+    unit, body = split_period(folded)
+    bound, body = split_bound(body)
     match = _percent.fullmatch(body)
     if match:
         amount = _read_percent(match)
-        return Amount(0, len(folded), amount.key, "", bound) if amount else None
+        return Amount(0, len(folded), amount.key, unit, bound) if amount else None
     number = read_number(body) if _bare_number.fullmatch(body) else None
-    return None if number is None else Amount(0, len(folded), plain(number), "", bound)
+    return None if number is None else Amount(0, len(folded), plain(number), unit, bound)
 
 
 def _read_percent(match: re.Match[str]) -> Amount | None:
