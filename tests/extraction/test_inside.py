@@ -29,7 +29,7 @@ def _amounts(text: str) -> dict[str, tuple[int, ...]]:
 def test_marks_of_a_receipt() -> None:
     marks = _amounts("milk 4.50\nbread 4.02\ntotal 8.52\n8.50\ncash 10.00\nchange 1.50\n8.50")
     # 4.50 + 4.02 = 8.52 stands behind both; 10.00 = 8.50 + 1.50 stands before the change.
-    assert marks == {
+    assert {text: own[:5] for text, own in marks.items()} == {
         "10.00": (1, 1 + 2, 1, 3, 1),
         "8.52": (2, 1 + 1, 1, 3, 3),
         "8.50": (3, 1, 1 + 1, 2, 2),
@@ -37,6 +37,25 @@ def test_marks_of_a_receipt() -> None:
         "4.02": (5, 1, 1, 4, 1),
         "1.50": (5, 1, 1, 4, 1),
     }
+
+
+def test_how_large_an_amount_is_counts_for_those_of_about_its_size() -> None:
+    written = [("1.20", "31,440,000.00"), ("0.50", "20,960,000.00")]
+    texts = [f"每股{price}元，共{total}元" for price, total in written]
+    shares = []
+    for text in texts:
+        features = features_of(text)
+        at = [features.amounts.first[:1], features.amounts.last[:1]]
+        shares.append(features.amounts.shares(*at))
+    odds = log_odds_of_marks(shares)[-N_MARKS[-1] :]
+
+    def size(text: str) -> float:
+        [(_, *_, number)] = _amounts(text).values()
+        return float(odds[number])
+
+    assert size("0.80元") > size("8.00元") > size("800.00元")
+    assert size("24,000,000.00元") < size("240.00元")
+    assert size("0.00元") == size("9,000,000,000,000.00元") == 0.0
 
 
 @given(st.lists(st.integers(1, 60), max_size=12))

@@ -1,8 +1,9 @@
-"""Amounts of a document as each other's evidence: which is the largest, the sum, or repeated.
+"""Amounts of a document as evidence: which is the largest, the sum, or repeated; how large it is.
 
 A total is written again, is the sum of those before it, and what is larger is written once: what
 was paid. A few samples show which of that holds for a field, in receipts as in contracts of several
-lots. Nothing is said of currencies: amounts are compared by number.
+lots, and whether its amounts are prices of a share or what all shares cost. Nothing is said of
+currencies: amounts are compared by number.
 """
 
 from __future__ import annotations
@@ -47,8 +48,11 @@ _LAST_RANK = 4
 #: Least coin that cash is rounded to, and the largest change by it: 14.63 to 14.65.
 _COIN, _MOST_ROUNDED = 5, 2
 #: Marks are numbered from 1: how many numbers there are for the rank, as a sum, as the larger part
-#: of one, beside the largest repeated amount, and for rounding.
-N_MARKS = (_LAST_RANK + 2, 5, 5, 5, 4)
+#: of one, beside the largest repeated amount, for rounding, and for how large it is.
+N_MARKS = (_LAST_RANK + 2, 5, 5, 5, 4, 36)
+#: Sizes told apart between powers of ten, and how far those of samples count for near ones.
+_PER_POWER = 2
+_NEAR = np.array([1.0, 2.0, 3.0, 2.0, 1.0]) / 9
 #: How much the marks of samples must differ from those of other amounts to tell anything.
 _SMOOTH = 0.5
 
@@ -60,7 +64,8 @@ class AmountMarks:
     Shapes: ``first``, ``last`` (n,) tokens, half-open; ``value`` (n,) in hundredths; ``marks``
     (len(N_MARKS), n), each from 1 on: how many amounts are larger; whether this one is a sum of two
     others, and the larger part of a sum (bits); whether it is the largest that is written again;
-    whether it is rounded. How often it is written says no more than that, and counts twice.
+    whether it is rounded; how large it is. How often it is written says no more than that, and
+    counts twice.
     """
 
     first: Ints
@@ -84,6 +89,7 @@ class AmountMarks:
                 *(_parts_in_sums(distinct, place)[:, number] + 1),
                 _beside_repeated(distinct, counts)[number],
                 _rounding(distinct)[number],
+                np.rint(np.log10(np.maximum(values, 1)) * _PER_POWER).astype(np.int64) + 1,
             ]
         )
         return cls(first, last, values, marks)
@@ -113,7 +119,10 @@ def log_odds_of_marks(shares: Sequence[tuple[Floats, Floats]]) -> Floats:
     known = [one for one in shares if one[0].any() and one[1].any()]
     if not known:
         return np.zeros(sum(N_MARKS))
-    true, other = np.sum(known, axis=0)
+    totals = np.sum(known, axis=0)
+    for sizes in totals[:, -N_MARKS[-1] :]:
+        sizes[:] = np.convolve(sizes, _NEAR, mode="same")
+    true, other = totals
     return np.asarray(np.log((true + _SMOOTH) / (other + _SMOOTH)))
 
 
