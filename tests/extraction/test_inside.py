@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import features_of
 
-from featpipe.extraction.scoring.amount_marks import (
-    N_MARKS,
-    AmountMarks,
-    likeness_of_amounts,
-    log_odds_of_marks,
-)
+from featpipe.extraction.scoring.amount_marks import AMOUNT_MARKS
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
+from featpipe.extraction.scoring.marks import N_MARKS, log_odds_of_marks
 from featpipe.extraction.scoring.similarity import words_of
 
 
 def _amounts(text: str) -> dict[str, tuple[int, ...]]:
     """The marks of each amount by its text."""
+    return _marks(text, slice(len(AMOUNT_MARKS)))
+
+
+def _marks(text: str, part: slice) -> dict[str, tuple[int, ...]]:
     features = features_of(text)
-    tokens, amounts = features.tokens, features.amounts
-    spans = zip(tokens.start[amounts.first], tokens.end[amounts.last - 1], strict=True)
-    marks = map(tuple, amounts.marks.T.tolist())
-    return {text[a:b]: own for (a, b), own in zip(spans, marks, strict=True)}
+    tokens, found = features.tokens, features.marks
+    spans = zip(tokens.start[found.first], tokens.end[found.last - 1], strict=True)
+    marks = map(tuple, found.marks[part].T.tolist())
+    return {text[a:b]: own for (a, b), own in zip(spans, marks, strict=True) if any(own)}
 
 
 def test_marks_of_a_receipt() -> None:
@@ -45,9 +47,8 @@ def test_how_large_an_amount_is_counts_for_those_of_about_its_size() -> None:
     shares = []
     for text in texts:
         features = features_of(text)
-        at = [features.amounts.first[:1], features.amounts.last[:1]]
-        shares.append(features.amounts.shares(*at))
-    odds = log_odds_of_marks(shares)[-N_MARKS[-1] :]
+        shares.append(features.marks.shares(features.marks.first[:1], features.marks.last[:1]))
+    odds = log_odds_of_marks(shares)[sum(AMOUNT_MARKS[:-1]) : sum(AMOUNT_MARKS)]
 
     def size(text: str) -> float:
         [(_, *_, number)] = _amounts(text).values()
@@ -84,30 +85,77 @@ def test_what_is_no_amount() -> None:
 @given(text=st.text(st.sampled_from("0123456789.,%-: 万元\n"), max_size=40))
 def test_an_amount_is_found_whatever_is_around_it(text: str) -> None:
     features = features_of(text)
-    amounts = features.amounts
+    amounts = features.marks
     n = len(amounts.value)
     assert amounts.marks.shape == (len(N_MARKS), n)
     assert np.array_equal(amounts.numbers(amounts.first, amounts.last), np.arange(n))
     true, other = amounts.shares(amounts.first[:1], amounts.last[:1])
-    assert true.sum() in (0.0, float(len(N_MARKS)))
+    assert true.sum() in (0.0, float(len(AMOUNT_MARKS)), float(len(N_MARKS) - len(AMOUNT_MARKS)))
     assert np.isfinite(log_odds_of_marks([(true, other)])).all()
 
 
 def test_marks_that_samples_show_count_for_an_amount() -> None:
     features = features_of("1.00 2.00 9.00")
-    amounts, tokens = features.amounts, features.tokens
+    amounts, tokens = features.marks, features.tokens
     odds = log_odds_of_marks([amounts.shares(*tokens.spans([(10, 14)]))] * 3)
     assert odds.shape == (sum(N_MARKS),)
-    likeness = likeness_of_amounts(amounts, amounts.first, amounts.last, odds)
+    likeness = amounts.likeness(amounts.first, amounts.last, odds)
     assert likeness.argmax() == 2
     whole = np.array([0]), np.array([len(tokens)])
-    assert likeness_of_amounts(amounts, *whole, odds) == 0.0  # three amounts are no amount
+    assert amounts.likeness(*whole, odds) == 0.0  # three amounts are no amount
 
 
-def test_no_text_has_no_amounts() -> None:
+def _days(text: str) -> dict[str, tuple[int, ...]]:
+    return _marks(text, slice(len(AMOUNT_MARKS), None))
+
+
+def test_marks_of_dates() -> None:
+    marks = _days(
+        "登记日2024-06-20，除息日2024-06-21，大会2024年5月16日，2024年6月14日公告。2023年度，5月"
+    )
+    gap = {"none": 1, "a day": 2, "a week": 3, "a month": 4, "a year": 5}
+    same = 6
+    assert marks == {
+        "2024年5月16日": (1, 4, gap["none"], gap["a month"], same - 3),
+        "2024年6月14日": (2, 3, gap["a month"], gap["a week"], same),
+        "2024-06-20": (3, 2, gap["a week"], gap["a day"], same + 2),
+        "2024-06-21": (4, 1, gap["a day"], gap["none"], same + 2),
+    }
+
+
+@given(st.lists(st.dates(date(2000, 1, 1), date(2003, 12, 31)), max_size=8))
+def test_dates_are_ranked_as_days_are(days: list[date]) -> None:
+    marks = _days("\n".join(day.isoformat() for day in days))
+    ordered = sorted(set(days))
+    assert set(marks) == {day.isoformat() for day in days}
+    for rank, day in enumerate(ordered):
+        first, last, before, behind, from_last = marks[day.isoformat()]
+        assert (first, last) == (min(rank, 4) + 1, min(len(ordered) - 1 - rank, 4) + 1)
+        assert (before == 1) == (rank == 0)
+        assert (behind == 1) == (day == ordered[-1])
+        assert np.sign(from_last - 6) == np.sign((day - days[-1]).days)
+
+
+def test_marks_that_samples_show_count_for_a_date() -> None:
+    """The day of record is the day before that without dividend, whatever the words."""
+    text = "公告日2024-06-03，记{}，息{}，付2024-06-28"
+    shares = []
+    for a, b in (("2024-06-20", "2024-06-21"), ("2024-06-13", "2024-06-14")):
+        features = features_of(text.format(a, b))
+        at = features.tokens.spans(
+            [(features.page.text.index(a), features.page.text.index(a) + 10)]
+        )
+        shares.append(features.marks.shares(*at))
+    found = features_of("2024-05-06；2024-05-16；2024-05-17；2024-05-31").marks
+    likeness = found.likeness(found.first, found.last, log_odds_of_marks(shares))
+    assert likeness.argmax() == 1
+    assert not log_odds_of_marks(shares)[: sum(AMOUNT_MARKS)].any()
+
+
+def test_no_text_has_no_amounts_and_dates() -> None:
     features = features_of("")
-    assert isinstance(features.amounts, AmountMarks)
-    assert not len(features.amounts.value)
+    assert features.marks.marks.shape == (len(N_MARKS), 0)
+    assert not len(features.marks.value)
 
 
 def test_words_inside_and_beside() -> None:

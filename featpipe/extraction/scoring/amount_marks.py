@@ -9,19 +9,16 @@ currencies: amounts are compared by number.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.store.sorted_values import is_in, places_in
+from featpipe.store.sorted_values import places_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
-
-    from featpipe.extraction.scoring.tokens import Tokens
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -49,96 +46,50 @@ _LAST_RANK = 4
 _COIN, _MOST_ROUNDED = 5, 2
 #: Marks are numbered from 1: how many numbers there are for the rank, as a sum, as the larger part
 #: of one, beside the largest repeated amount, for rounding, and for how large it is.
-N_MARKS = (_LAST_RANK + 2, 5, 5, 5, 4, 36)
+AMOUNT_MARKS = (_LAST_RANK + 2, 5, 5, 5, 4, 36)
 #: Sizes told apart between powers of ten, and how far those of samples count for near ones.
 _PER_POWER = 2
 _NEAR = np.array([1.0, 2.0, 3.0, 2.0, 1.0]) / 9
-#: How much the marks of samples must differ from those of other amounts to tell anything.
-_SMOOTH = 0.5
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AmountMarks:
-    """The amounts of one document, in order.
-
-    Shapes: ``first``, ``last`` (n,) tokens, half-open; ``value`` (n,) in hundredths; ``marks``
-    (len(N_MARKS), n), each from 1 on: how many amounts are larger; whether this one is a sum of two
-    others, and the larger part of a sum (bits); whether it is the largest that is written again;
-    whether it is rounded; how large it is. How often it is written says no more than that, and
-    counts twice.
-    """
-
-    first: Ints
-    last: Ints
-    value: Ints
-    marks: Ints
-
-    @classmethod
-    def of(cls, folded: str, tokens: Tokens) -> AmountMarks:
-        """From folded text and its tokens."""
-        found = list(_find(folded))
-        first = np.searchsorted(tokens.end, [a for a, _, _ in found], side="right")
-        last = np.searchsorted(tokens.start, [b for _, b, _ in found], side="left")
-        values = np.array([value for *_, value in found], np.int64)
-        distinct, place, number, counts = np.unique(
-            values, return_index=True, return_inverse=True, return_counts=True
-        )
-        marks = np.stack(
-            [
-                np.minimum(len(distinct) - 1 - number, _LAST_RANK) + 1,
-                *(_parts_in_sums(distinct, place)[:, number] + 1),
-                _beside_repeated(distinct, counts)[number],
-                _rounding(distinct)[number],
-                np.rint(np.log10(np.maximum(values, 1)) * _PER_POWER).astype(np.int64) + 1,
-            ]
-        )
-        return cls(first, last, values, marks)
-
-    def numbers(self, first: Ints, last: Ints) -> Ints:
-        """The number (n,) of the one amount that each span of tokens holds, -1 for others."""
-        low = np.searchsorted(self.first, first)
-        is_one = np.searchsorted(self.last, last, side="right") - low == 1
-        return np.where(is_one, low, -1)
-
-    def shares(self, first: Ints, last: Ints) -> tuple[Floats, Floats]:
-        """Shares (sum(N_MARKS),) of marks among the amounts in some spans, and among the others."""
-        numbers = self.numbers(first, last)
-        is_true = is_in(self.value, np.unique(self.value[numbers[numbers >= 0]]))
-        _, distinct = np.unique(self.value, return_index=True)
-        is_true, marks = is_true[distinct], self.marks[:, distinct]
-        return _shares(marks[:, is_true]), _shares(marks[:, ~is_true])
-
-
-def _shares(marks: Ints) -> Floats:
-    counts = [np.bincount(own, minlength=n) for own, n in zip(marks, N_MARKS, strict=True)]
-    return np.asarray(np.concatenate(counts) / max(marks.shape[1], 1), np.float64)
-
-
-def log_odds_of_marks(shares: Sequence[tuple[Floats, Floats]]) -> Floats:
-    """Log odds (sum(N_MARKS),) that an amount with a mark is a value, from shares of samples."""
-    known = [one for one in shares if one[0].any() and one[1].any()]
-    if not known:
-        return np.zeros(sum(N_MARKS))
-    totals = np.sum(known, axis=0)
-    for sizes in totals[:, -N_MARKS[-1] :]:
-        sizes[:] = np.convolve(sizes, _NEAR, mode="same")
-    true, other = totals
-    return np.asarray(np.log((true + _SMOOTH) / (other + _SMOOTH)))
-
-
-def likeness_of_amounts(marks: AmountMarks, first: Ints, last: Ints, log_odds: Floats) -> Floats:
-    """Sum (n,) of the log odds of the marks of the amount in each span, 0 for others."""
-    starts = np.cumsum((0, *N_MARKS[:-1]))[:, None]
-    known = log_odds[marks.marks + starts].sum(axis=0)
-    return np.asarray(np.append(known, 0.0)[marks.numbers(first, last)])
-
-
-def _find(folded: str) -> Iterator[tuple[int, int, int]]:
+def find_amounts(folded: str) -> Iterator[tuple[int, int, int]]:
     """Start, end and value in hundredths of each number that is written as amounts are."""
     for match in _amount.finditer(folded):
         value = _value(folded, match)
         if value is not None:
             yield match.start(), match.end(), value
+
+
+def marks_of_amounts(values: Ints, number: Ints, place: Ints, counts: Ints) -> Ints:
+    """Marks (len(AMOUNT_MARKS), n), each from 1 on, of the amounts of a document.
+
+    How many amounts are larger; whether this one is a sum of two others, and the larger part of a
+    sum (bits); whether it is the largest that is written again; whether it is rounded; how large it
+    is. How often it is written says no more than that, and counts twice.
+
+    Args:
+        values: (m,) the distinct amounts, ascending.
+        number: (n,) of each amount among them.
+        place: (m,) where each is first written.
+        counts: (m,) how often.
+
+    """
+    marks = np.stack(
+        [
+            np.minimum(len(values) - 1 - np.arange(len(values)), _LAST_RANK) + 1,
+            *(_parts_in_sums(values, place) + 1),
+            _beside_repeated(values, counts),
+            _rounding(values),
+            np.rint(np.log10(np.maximum(values, 1)) * _PER_POWER).astype(np.int64) + 1,
+        ]
+    )
+    return np.asarray(marks[:, number], np.int64)
+
+
+def near_sizes(totals: Floats) -> None:
+    """Let what is counted by size, the last of the marks (..., sum(AMOUNT_MARKS)), count nearby."""
+    for sizes in totals[..., -AMOUNT_MARKS[-1] :]:
+        sizes[:] = np.convolve(sizes, _NEAR, mode="same")
 
 
 def _value(folded: str, match: re.Match[str]) -> int | None:

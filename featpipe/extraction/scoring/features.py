@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.extraction.scoring.amount_marks import AmountMarks
 from featpipe.extraction.scoring.brackets import BracketMarks
 from featpipe.extraction.scoring.context import (
     INSIDE_COLUMN,
@@ -22,6 +21,7 @@ from featpipe.extraction.scoring.entities import EntityMarks
 from featpipe.extraction.scoring.headings import before_gaps, starts_behind_headings
 from featpipe.extraction.scoring.labels import find_nothing, form_marks
 from featpipe.extraction.scoring.lines import Lines
+from featpipe.extraction.scoring.marks import Marks
 from featpipe.extraction.scoring.parallel import ListContext
 from featpipe.extraction.scoring.sentence_words import SentenceWords
 from featpipe.extraction.scoring.tokens import make_tokens
@@ -170,9 +170,9 @@ class PageFeatures:
         return BracketMarks.of(self.folded, self.tokens)
 
     @cached_property
-    def amounts(self) -> AmountMarks:
-        """The amounts by token."""
-        return AmountMarks.of(self.folded, self.tokens)
+    def marks(self) -> Marks:
+        """The amounts and dates by token."""
+        return Marks.of(self.folded, self.tokens, self.find("date"))
 
     @cached_property
     def words_inside(self) -> NDArray[np.int32]:

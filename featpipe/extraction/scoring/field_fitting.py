@@ -223,7 +223,7 @@ def _mentions_of(sample: Sample, own: _Proposed, kind: FieldType) -> OwnMentions
         own.rows.hashed.at(own.labels).matrix(),
         np.ascontiguousarray(own.rows.measures.columns[:, own.labels].T),
         *words_of(features, () if kind in SHAPED else spans),
-        features.amounts.shares(*features.tokens.spans(spans)),
+        features.marks.shares(*features.tokens.spans(spans)),
     )
 
 

@@ -99,7 +99,7 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
         "numbers": model.sample_mentions.measures,
         "words": words,
         "inside": model.sample_mentions.inside[words],
-        "amounts": model.sample_mentions.amounts,
+        "marks": model.sample_mentions.marks,
         "queries": np.concatenate([*queries, np.empty(0, np.int64)]),
         "rejected": model.rejected.codes,
         "rejections": model.rejected.log_odds,
@@ -145,7 +145,7 @@ def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
         _spread(given["places"], given["shares"]),
         given["numbers"],
         _spread(given["words"], given["inside"]),
-        given["amounts"],
+        given["marks"],
     )
     boundaries = plain["edges"] | {
         name.removeprefix("edges."): value

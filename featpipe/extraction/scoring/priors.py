@@ -64,7 +64,7 @@ _PRIORS = {
     "kinds before like": (0.2, 0.2),
     "kinds behind like": (0.2, 0.2),
     "words inside like": (1.0, 0.5),
-    "amount like": (2.0, 0.0),
+    "marks like": (2.0, 0.0),
     "line before like": (-0.3, 0.0),
     "line behind like": (-0.3, 0.0),
     "words before like": (0.9, 0.0),

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.extraction.scoring.amount_marks import likeness_of_amounts, log_odds_of_marks
 from featpipe.extraction.scoring.context import N_HASHED
 from featpipe.extraction.scoring.entities import NO_ENTITY_PLACE
 from featpipe.extraction.scoring.hashed_rows import distinct_below
+from featpipe.extraction.scoring.marks import log_odds_of_marks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,17 +147,17 @@ _MEASURES = {
     "lines below like": (slice(8, 9), 0.35),
 }
 SIMILARITIES = (*_GROUPS, *_MEASURES)
-#: By what stands in a span, its words and its amount; and by the words of its last line and of the
-#: lines beside it: where those are words of values too, the span is cut.
+#: By what stands in a span, its words and its amount or date; and by the words of its last line and
+#: of the lines beside it: where those are words of values too, the span is cut.
 INSIDE = (
-    "words inside like", "amount like", "last line like", "line before like", "line behind like",
+    "words inside like", "marks like", "last line like", "line before like", "line behind like",
 )  # fmt: skip
 #: Tokens on each side of a value whose words are compared with those inside it.
 _BESIDE = 24
 #: What every word counts for, inside and beside values, before any sample has shown it.
 _UNSEEN = 0.5
-#: Log odds of words, and of amounts, that count as one; bounds of both.
-_MUCH_OF_WORDS, _MUCH_OF_AMOUNTS, _MOST_INSIDE = 10.0, 4.0, 2.0
+#: Log odds of words, and of marks, that count as one; bounds of both.
+_MUCH_OF_WORDS, _MUCH_OF_MARKS, _MOST_INSIDE = 10.0, 4.0, 2.0
 N_MEASURES = 9
 #: Mentions compared with one by one; more of them cost time and change no result.
 _MOST_MENTIONS = 24
@@ -172,14 +172,14 @@ class OwnMentions(NamedTuple):
 
     Shapes: ``hashed`` (n, width), ``measures`` (n, N_MEASURES); ``inside`` and ``beside`` (m,) the
     distinct places in the hashed space of tokens inside its values, and of those beside them;
-    ``amounts`` as :meth:`AmountMarks.shares` gives them.
+    ``marks`` as :meth:`Marks.shares` gives them.
     """
 
     hashed: NDArray[np.int32]
     measures: Floats
     inside: NDArray[np.int32]
     beside: NDArray[np.int32]
-    amounts: tuple[Floats, Floats]
+    marks: tuple[Floats, Floats]
 
 
 def words_of(
@@ -216,23 +216,23 @@ class SampleMentions:
 
     Shapes: ``shares`` (N_HASHED,) float32, of the samples that have each place of the hashed space;
     ``measures`` (m, N_MEASURES), a row per mention; ``inside`` (N_HASHED,) float32 log odds of a
-    token to be inside a value; ``amounts`` (sum(N_MARKS),) log odds of an amount's marks.
+    token to be inside a value; ``marks`` (sum(N_MARKS),) log odds of an amount's or a date's marks.
     """
 
     shares: NDArray[np.float32]
     measures: Floats
     inside: NDArray[np.float32]
-    amounts: Floats
+    marks: Floats
 
     @classmethod
     def of(cls, samples: Sequence[OwnMentions]) -> SampleMentions:
         """From the mentions of each sample."""
         inside = _log_odds_inside([own.inside for own in samples], [own.beside for own in samples])
-        amounts = log_odds_of_marks([own.amounts for own in samples])
+        marks = log_odds_of_marks([own.marks for own in samples])
         known = [(own.hashed, own.measures) for own in samples if len(own.hashed)]
         shares = np.zeros(N_HASHED, np.float32)
         if not known:
-            return cls(shares, np.empty((0, N_MEASURES)), inside, amounts)
+            return cls(shares, np.empty((0, N_MEASURES)), inside, marks)
         for hashed, _ in known:
             shares[hashed.ravel()] += np.float32(1)  # once, however many mentions a sample has
         measures = np.concatenate([part[:_MOST_MENTIONS] for _, part in known])
@@ -240,7 +240,7 @@ class SampleMentions:
         shares /= np.float32(len(known))
         # No tagger may have seen the documents: to be no entity speaks against a span at most.
         shares[NO_ENTITY_PLACE] = min(shares[NO_ENTITY_PLACE], np.float32(_NEUTRAL))
-        return cls(shares, measures[::step], inside, amounts)
+        return cls(shares, measures[::step], inside, marks)
 
     def likeness_inside(self, features: PageFeatures, found: Candidates, out: Floats) -> None:
         """Columns, written to ``out`` (len(INSIDE), n): log odds to be inside a value.
@@ -250,8 +250,8 @@ class SampleMentions:
         first, last = found.first, found.last
         sums = np.append(0.0, np.cumsum(self.inside.take(features.words_inside), dtype=np.float64))
         words = (sums[last] - sums[first]) / _MUCH_OF_WORDS
-        amounts = likeness_of_amounts(features.amounts, first, last, self.amounts)
-        out[:2] = words, amounts / _MUCH_OF_AMOUNTS
+        marks = features.marks.likeness(first, last, self.marks)
+        out[:2] = words, marks / _MUCH_OF_MARKS
         out[2:] = _means_of_lines(features.lines, sums, first, last)
         np.clip(out, -_MOST_INSIDE, _MOST_INSIDE, out=out)
 
