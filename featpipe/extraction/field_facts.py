@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.template import FieldSpec, SampleSpec, Template
 
 #: Counted up when the same template and document would give other values than before.
-TEMPLATES_VERSION = 49
+TEMPLATES_VERSION = 50
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.names import common_names, english_names, news_names
+from featpipe.extraction.names import common_names, english_names, news_names, payment_names
 from featpipe.extraction.values.text import fold, fold_width
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ def _groups(names: str) -> tuple[tuple[str, ...], ...]:
 
 
 _PARTIES = _groups(common_names.PARTIES + english_names.PARTIES)
-_MARKED = _PARTIES + _groups(common_names.NAMES + english_names.NAMES + news_names.NAMES)
+_MARKED = _PARTIES + _groups(
+    common_names.NAMES + english_names.NAMES + news_names.NAMES + payment_names.NAMES
+)
 _GROUPS = tuple(tuple(name.removeprefix("<") for name in group) for group in _MARKED)
 _PARTY_NAMES = frozenset(name for group in _PARTIES for name in group)
 _JOINED_NAMES = frozenset(name.replace(" ", "") for name in _PARTY_NAMES)

@@ -83,13 +83,6 @@ _ACTS = (
         {"proposal": "议案名称"},
     ),
     Statement(
-        "派",
-        re.compile(
-            rf"(?:派发?|分配)(?:送)?(?:现金)?(?:红利|股利|股息)(?:为)?(?P<dividend>{MONEY})"
-        ),
-        {"dividend": "现金红利"},
-    ),
-    Statement(
         "通知书",
         re.compile(
             rf"收到(?:了)?(?:由)?(?:招标人|招标单位|采购人|采购单位|业主|建设单位|发包人)?(?P<client>{ORGANISATION}){REMARK}"

@@ -17,6 +17,7 @@ from featpipe.extraction.names.bare_labels import find_bearers
 from featpipe.extraction.names.name_patterns import GAP, HAN, ORGANISATION, PERSON
 from featpipe.extraction.names.synonyms import is_party, synonyms_of
 from featpipe.extraction.statements.crime_statements import find_facts
+from featpipe.extraction.statements.dividend_statements import find_dividends
 from featpipe.extraction.statements.english_roles import find_roles
 from featpipe.extraction.statements.english_statements import find_english
 from featpipe.extraction.statements.english_words import DATE as ENGLISH_DATE
@@ -31,7 +32,13 @@ from featpipe.extraction.statements.statements import (
     find_orders,
     find_statements,
 )
-from featpipe.extraction.values.text import close_spacing, matches_near, placed_lines, places_of
+from featpipe.extraction.values.text import (
+    close_spacing,
+    close_wraps,
+    matches_near,
+    placed_lines,
+    places_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -141,12 +148,15 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
                 *(company._replace(words=w) for does, w in acts if does.search(folded)),
             }
         found |= {*_in_sentences(folded, find_statements, find_announced)}
+        found |= {*_in_sentences(folded, find_dividends, are_wrapped=True)}
     elif _contract.search(titles):
         found = {*_of_contract(folded), *_in_sentences(folded, find_statements)}
     else:
         found = {*_last_date(folded, "落款日期"), *_signing(folded)}
         of_more = (find_statements, find_news) if "\n" in folded.strip() else ()
         found |= {*_in_sentences(folded, find_facts, *of_more)}
+        if of_more:
+            found |= {*_in_sentences(folded, find_dividends, are_wrapped=True)}
         near = matches_near(_issued, folded, places_of(("印发",), folded), _LONGEST_DATE, 2)
         found |= {Phrase(*one.span("value"), "印发日期") for one in near}
     found |= {*_of_letter(folded)}
@@ -155,9 +165,19 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     return tuple(sorted(found))
 
 
-def _in_sentences(folded: str, *finders: Callable[[str], Iterator[Phrase]]) -> Iterator[Phrase]:
-    """What is found without the blanks that set off numbers: 完成 2 亿元融资."""
+def _in_sentences(
+    folded: str, *finders: Callable[[str], Iterator[Phrase]], are_wrapped: bool = False
+) -> Iterator[Phrase]:
+    """What is found without the blanks that set off numbers: 完成 2 亿元融资.
+
+    Args:
+        folded: a text.
+        finders: of statements.
+        are_wrapped: whether sentences go on in the next line.
+
+    """
     closed = close_spacing(folded)
+    closed = close_wraps(closed) if are_wrapped else closed
     for find in finders:
         for one in find(closed.text):
             if one.start < one.end:

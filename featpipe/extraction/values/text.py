@@ -210,6 +210,22 @@ def close_spacing(folded: str) -> Compact:
     return Compact(_spacing.sub("", folded), np.delete(places, blanks))
 
 
+#: Between lines of one sentence that were broken where a page ends: before neither the number of
+#: an item nor a blank.
+_wrap = re.compile(
+    r"(?<=[^\n\t]{24}[\u4e00-\u9fffa-z\d,、%.])\n(?=[\u4e00-\u9fff\d,。;)a-z])(?![一二三四五六七八九十]{1,3}、|\d{1,2}[.、)])"
+)
+
+
+def close_wraps(closed: Compact) -> Compact:
+    """The same without breaks of lines that are long, and go on in the next one."""
+    breaks = [match.start() for match in _wrap.finditer(closed.text)]
+    if not breaks:
+        return closed
+    text = _wrap.sub("", closed.text)
+    return Compact(text, np.delete(closed.places, breaks))
+
+
 _LENGTHS = CharacterTable(lambda char: len(_compact_char(char)) + 1, np.uint8)
 _COMPACT = CharacterTable(lambda char: ord((_compact_char(char) or " ")[0]), np.uint32)
 
