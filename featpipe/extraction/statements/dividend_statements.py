@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: A text without one of them says nothing of dividends.
-_WORDS = ("派", "分红", "红利", "股利", "股息", "利润分配", "分配利润")
+_WORDS = (
+    "股派", "派现", "派息", "派发现金", "转增", "分红", "红利", "股利", "股息", "权益分派", "利润分配", "分配利润",
+)  # fmt: skip
 #: Most characters before a value, in its sentence, that tell what it is of.
 _BEFORE = 120
 _PER = rf"每{GAP}(?:10|十|1|一)?{GAP}股"
@@ -59,7 +61,7 @@ _total = re.compile(
     rf"|(?<!股){_GIVES}(?:现金|人民币)*(?:红利|股[利息]|分红)?(?:总额|金额|款)?(?:共计|合计|约)?{_TAXED}?{_IS})"
     rf"(?P<value>{MONEY})"
 )
-_paid_out = re.compile(r"派|分红|红利|股利|股息|(?<!未)(?<!供)(?<!可)分配")
+_paid_out = re.compile(r"派[发现送付息]|分派|分红|红利|股利|股息|(?<!未)(?<!供)(?<!可)分配")
 _others_paid = re.compile(
     r"未分配利润[^,。;]*\Z|可供?分配|其中|累计|分别|回购金额|[abh]股[^,。;]{0,4}\Z"
 )
