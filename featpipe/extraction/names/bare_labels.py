@@ -37,12 +37,20 @@ _OFFICERS = """
 委托诉讼代理人 委托代理人 诉讼代理人 共同委托诉讼代理人 委托仲裁代理人 代理人 辩护人 指定辩护人
 委托辩护人
 """
+#: Those who are sued, and what brackets say of who appeals.
+_SUED = frozenset((
+    "被告", "第三人", "被申请人", "原审被告", "一审被告", "一审第三人", "原审第三人", "反诉原告",
+    "债务人", "被上诉人",
+))  # fmt: skip
+_sued = re.compile(r"被告|被申请人")
 _COURT = """
 公诉人 检察员 代理检察员 审判长 审判员 代理审判员 助理审判员 人民陪审员 陪审员 书记员 代理书记员
 代书记员 见习书记员 法官助理 执行长 执行员 首席仲裁员 独任仲裁员 仲裁员 仲裁秘书
 """
 #: Roles by name: parties of a case, and who acts for them or for the court.
 LISTED_ROLES = frozenset([*_PARTIES.split(), *_OFFICERS.split(), *_COURT.split()])
+#: Those who judge.
+JUDGES = frozenset(["审判长", "审判员", "代理审判员", "助理审判员"])
 #: Those who act in a role of a court, where a document names no other for it.
 ACTING = {
     "书记员": ("代书记员", "代理书记员", "见习书记员"),
@@ -103,6 +111,19 @@ def find_bearers(folded: str) -> frozenset[str]:
     """Names behind the labels of roles, with a colon or without."""
     found = (role["named"] or role["value"] or "" for role in _role.finditer(folded))
     return frozenset(name for name in map(str.strip, found) if len(name) > 1)
+
+
+@lru_cache(maxsize=8)
+def find_defendants(folded: str) -> frozenset[str]:
+    """Those of them who are sued, or drawn in, and nobody's plaintiff."""
+    sides: dict[bool, set[str]] = {True: set(), False: set()}
+    for role in _role.finditer(folded):
+        words = _blanks.sub("", role["words"] or "")
+        name = (role["named"] or role["value"] or "").strip()
+        if is_party(words) or words in _SUED:
+            is_sued = words in _SUED or _sued.search(role["qualifier"] or "") is not None
+            sides[is_sued].add(name)
+    return frozenset(name for name in sides[True] - sides[False] if len(name) > 1)
 
 
 def _find(folded: str) -> Iterator[BareLabel]:

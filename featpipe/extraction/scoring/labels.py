@@ -26,6 +26,7 @@ from featpipe.extraction.names.name_places import (
 )
 from featpipe.extraction.names.synonyms import OTHERS, is_party
 from featpipe.extraction.statements.english_named import find_named
+from featpipe.extraction.statements.loan_statements import OWED
 from featpipe.extraction.statements.phrases import find_phrases
 from featpipe.extraction.values.text import fold, fold_width
 
@@ -124,6 +125,8 @@ _TOLD = ("money", "date")
 _BEFORE_OTHERS = tuple(word for word in OTHERS if len(word) > 1)
 #: Of a sum, whether the tax is in it: 月工资为税前人民币15,000元.
 _taxed = re.compile(rf"(?:税[前后]|不?含税){GAP}(?=(?:{_CURRENCY})?{_NUMERAL})")
+#: What is left of a loan, or to be paid of it.
+_of_rest = re.compile(r"[欠余]|判|[还付]|诉")
 _item = re.compile(
     rf"(?:{GAP}\([^()\n]{{1,20}}\))?{GAP}、{GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})"
 )
@@ -235,7 +238,17 @@ def stated_starts(folded: str, aliases: Sequence[str], *, are_own: bool = True) 
                 value = taxed.end() if taxed else value
                 prefix = _prefix.match(folded, value)
                 found += [value, *([prefix.end()] if prefix else [])]
-    return found
+    return _without_what_is_owed(folded, aliases, found)
+
+
+def _without_what_is_owed(folded: str, aliases: Sequence[str], places: list[int]) -> list[int]:
+    """Places without those of what is left of a loan, where a field asks for its principal."""
+    if not places or not any("本金" in alias or "金额" in alias for alias in aliases):
+        return places
+    if any(_of_rest.search(alias) for alias in aliases):
+        return places
+    owed = [one for one in find_phrases(folded) if one.words == OWED]
+    return [at for at in places if not any(one.start <= at < one.end for one in owed)]
 
 
 #: What persons, and organisations, are called, and their names behind it.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.extraction.names.bare_labels import JUDGES
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.tokens import hash_of, hashes_of
 from featpipe.store.sorted_values import is_in
@@ -172,9 +173,14 @@ def labelled_again(tokens: Tokens, places: Ints, parallel: Floats) -> Bools:
     """
     label, party = tokens.label[places], tokens.party[places]
     words = [tokens.label_text.get(code, "") for code in label.tolist()]
+    # Who presides and who sits beside are told apart by fields that ask for one of them alone.
+    label = np.where([own in JUDGES for own in words], hash_of("审判人员"), label)
     sizes = [_WINDOW // 2 if own.isascii() else len(own) + _BEFORE_LABEL for own in words]
     least = np.minimum(np.array(sizes, np.float64) / _WINDOW, 1.0)
-    is_told = (tokens.code[np.maximum(places - 1, 0)] != _COLON) & (label != 0)
+    before = np.maximum(places - 1, 0)
+    # 本院查明:2020年9月15日,被告借款: what a sentence tells has another label than the colon.
+    is_colon = (tokens.code[before] == _COLON) & (tokens.label[before] == tokens.label[places])
+    is_told = ~is_colon & (label != 0)
     again = parallel[:, :, _LEFT] >= np.where(is_told, 0.0, least)
     again &= label == label[:, None]
     again &= (party == party[:, None]) | (party == 0) | (party == 0)[:, None]

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 #: A text without one of them says nothing of dividends.
 _WORDS = (
-    "股派", "派现", "派息", "派发现金", "转增", "分红", "红利", "股利", "股息", "权益分派", "利润分配", "分配利润",
+    "股派", "派现", "派息", "派发现金", "转增", "分红", "红利", "股利", "股息", "权益分派",
+    "利润分配", "分配利润",
 )  # fmt: skip
 #: Most characters before a value, in its sentence, that tell what it is of.
 _BEFORE = 120

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.names.bare_labels import find_bearers
@@ -21,6 +20,7 @@ from featpipe.extraction.statements.dividend_statements import find_dividends
 from featpipe.extraction.statements.english_roles import find_roles
 from featpipe.extraction.statements.english_statements import find_english
 from featpipe.extraction.statements.english_words import DATE as ENGLISH_DATE
+from featpipe.extraction.statements.loan_statements import find_loans, find_sureties
 from featpipe.extraction.statements.news_statements import (
     find_announced,
     find_insolvencies,
@@ -53,7 +53,8 @@ _notice = re.compile(r"公告(?:\([^()]{0,20}\))?$", re.MULTILINE)
 _court = re.compile(rf"{HAN}{{2,30}}?(?:法院|法庭|仲裁委员会)(?!{GAP}[,。;:、])")
 _number = re.compile(
     rf"{HAN}{{2,12}}字?\(\d{{4}}\)第\d{{1,6}}号"
-    rf"|\(\d{{4}}\){HAN}[\u4e00-\u9fff\d]{{0,12}}(?:字第|第)?\d{{1,6}}(?:-\d{{1,2}})?号"
+    rf"|\( ?\d{{4}} ?\) ?{HAN}(?: ?[\u4e00-\u9fff\d]){{0,12}}"
+    r" ?(?:字第|第)? ?\d{1,6}(?:-\d{1,2})? ?号"
     r"(?:之[一二三四五六七八九十]{1,2})?"
 )
 _appealed = re.compile(
@@ -67,11 +68,6 @@ _fee = re.compile(
     rf"(?:人民币|共计|合计|减半收取|减半|各|计|为|共)*{GAP}(?P<value>[\d,.]+{GAP}[万亿]?元)"
 )
 _opponent = re.compile("与(?:被告人?|被申请人|被上诉人)")
-_surety = re.compile(r"(?:提供|承担)[^,。;\n]{0,14}?(?:保证|担保)(?![物品金])")
-_for_whom = re.compile(r"[为对就]")
-#: Clauses about sureties, and names of parties, that are looked at.
-_MOST_SURETIES = 200
-_LONGEST_CLAUSE = 120
 #: Between the last party and the cause.
 _joint = re.compile(r"(?:\([^()\n]*\)|之间的?|双方|因|的|关于|等人?|犯)*")
 _no_cause = re.compile(r"[,:;。\n]|原告|被告|上诉人|申请人|第三人")
@@ -139,6 +135,7 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     if kind is not None:
         found = {kind, *_of_heading(head), *_of_case(folded)}
         found |= {*_in_sentences(folded, find_orders, find_facts, find_insolvencies)}
+        found |= {*_in_sentences(folded, find_loans, are_wrapped=True)}
     elif _notice.search(titles):
         found = {*_last_date(folded, "公告日期"), *_signing(folded), *_of_notice(head)}
         for company in find_company(folded):
@@ -214,7 +211,7 @@ def _of_case(folded: str) -> Iterator[Phrase]:
     for appealed in _appealed.finditer(folded):
         yield Phrase(*appealed.span("court"), "原审法院")
         yield Phrase(*appealed.span("number"), "原审案号")
-    yield from _sureties(folded)
+    yield from find_sureties(folded)
     for pattern, words in ((_filed, "立案日期"), (_heard, "开庭日期"), (_crime, "罪名")):
         yield from (Phrase(*match.span("value"), words) for match in pattern.finditer(folded))
     yield from (Phrase(*fee.span("value"), fee["words"]) for fee in _fee.finditer(folded))
@@ -242,18 +239,6 @@ def _causes(folded: str) -> Iterator[Phrase]:
         cause = folded[joint.end() : end]
         if 2 <= len(cause.strip()) <= _LONGEST_CAUSE and not _no_cause.search(cause):
             yield Phrase(joint.end(), end, "案由")
-
-
-def _sureties(folded: str) -> Iterator[Phrase]:
-    """Parties that a clause says to stand surety: *张三*、*李四* 为上述债务提供连带责任保证."""
-    names = sorted(find_bearers(folded))[:_MOST_SURETIES]
-    for surety in islice(_surety.finditer(folded), _MOST_SURETIES):
-        low = max(surety.start() - _LONGEST_CLAUSE, 0)
-        low = max(low, *(folded.rfind(mark, low, surety.start()) + 1 for mark in ",。;:\n"))
-        for_whom = _for_whom.search(folded, low, surety.start())
-        if for_whom:
-            places = ((folded.find(name, low, for_whom.start()), name) for name in names)
-            yield from (Phrase(at, at + len(name), "保证人") for at, name in places if at >= 0)
 
 
 def _of_letter(folded: str) -> Iterator[Phrase]:
