@@ -125,10 +125,13 @@ _TOLD = ("money", "date")
 _BEFORE_OTHERS = tuple(word for word in OTHERS if len(word) > 1)
 #: Of a sum, whether the tax is in it: 月工资为税前人民币15,000元.
 _taxed = re.compile(rf"(?:税[前后]|不?含税){GAP}(?=(?:{_CURRENCY})?{_NUMERAL})")
+#: What a sentence goes on with behind the last name of a list.
+_NO_ITEM = "(?:[辩诉述]称|与被|一案|共同委托|未到庭|到庭)"
 #: What is left of a loan, or to be paid of it.
 _of_rest = re.compile(r"[欠余]|判|[还付]|诉")
 _item = re.compile(
-    rf"(?:{GAP}\([^()\n]{{1,20}}\))?{GAP}、{GAP}(?P<value>[^\s,、。;:()][^,、。;:()\n\t]{{0,40}})"
+    rf"(?:{GAP}\([^()\n]{{1,20}}\))?{GAP}、{GAP}(?P<value>(?![^,、。;:()\n\t]{{0,40}}{_NO_ITEM})"
+    r"[^\s,、。;:()][^,、。;:()\n\t]{0,40})"
 )
 #: Of people, in English lists.
 _of_persons = re.compile(

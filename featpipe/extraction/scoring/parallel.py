@@ -21,7 +21,7 @@ import numpy as np
 
 from featpipe.extraction.names.bare_labels import JUDGES
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
-from featpipe.extraction.scoring.tokens import hash_of, hashes_of
+from featpipe.extraction.scoring.tokens import SAYING, hash_of, hashes_of
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
@@ -178,8 +178,9 @@ def labelled_again(tokens: Tokens, places: Ints, parallel: Floats) -> Bools:
     sizes = [_WINDOW // 2 if own.isascii() else len(own) + _BEFORE_LABEL for own in words]
     least = np.minimum(np.array(sizes, np.float64) / _WINDOW, 1.0)
     before = np.maximum(places - 1, 0)
-    # 本院查明:2020年9月15日,被告借款: what a sentence tells has another label than the colon.
-    is_colon = (tokens.code[before] == _COLON) & (tokens.label[before] == tokens.label[places])
+    # 本院查明:2020年9月15日,被告借款: what is found is told by the sentence behind the colon.
+    is_saying = [SAYING.search(tokens.label_text.get(code, "")) for code in tokens.label[before]]
+    is_colon = (tokens.code[before] == _COLON) & ~np.array(is_saying, bool)
     is_told = ~is_colon & (label != 0)
     again = parallel[:, :, _LEFT] >= np.where(is_told, 0.0, least)
     again &= label == label[:, None]

@@ -60,7 +60,7 @@ _head = re.compile(
     re.MULTILINE,
 )
 #: What somebody says, or a court finds, behind a colon, has names of its own.
-_saying = re.compile(
+SAYING = re.compile(
     r"(?:查明|认定|指控|认为|诉称|辩称|陈述|供述|证实|指出|事实|理由|情况|约定|载明|写明|借款|如下)\Z"
 )
 _blanks = re.compile(r"\s+")
@@ -263,7 +263,7 @@ def _labels(
             if words:
                 codes[label.colon : label.until] = hash_of(words)
                 texts[hash_of(words)] = words
-    begins = {label.value for label in found if not _saying.search(label.words)}
+    begins = {label.value for label in found if not SAYING.search(label.words)}
     for phrase in find_phrases(folded):
         low, high = np.searchsorted(start, (phrase.start, phrase.end)).tolist()
         if low not in begins:

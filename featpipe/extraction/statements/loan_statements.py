@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OWED = "尚欠本金"
 #: A text without one of them tells of no loan.
 _WORDS = ("借", "贷", "透支", "分期")
-_NUMERALS = "一二两三四五六七八九十百千万亿零〇"
+_NUMERALS = "一二两三四五六七八九十百千万亿零〇壹贰叁肆伍陆柒捌玖拾"
 _SUM = rf"(?:{MONEY}|(?:人民币)?[{_NUMERALS}]{{1,14}}元整?|(?<![\d,.])\d[\d.]{{0,8}}万(?=[,。;]))"
 _IS = rf"(?:为|是|共计|合计|总计|计|共|:|现金|本金|了|的)*{GAP}"
 
@@ -36,7 +36,7 @@ _found_by_court = re.compile(
 )
 _thought = re.compile(r"本院(?:经审查)?认为|裁判理由|判决理由|本院评判")
 _ordered = re.compile(
-    r"(?:判决|裁决|裁定|调解|协议|决定)如下|(?:达成|作出)(?:如下|以下)(?:调解)?(?:协议|判决)"
+    r"(?:判决|裁决|裁定|调解|协议|决定)如下|如下支付令|(?:达成|作出)(?:如下|以下)(?:调解)?(?:协议|判决)"
 )
 _end_of_orders = re.compile(
     r"(?:案件|本案)(?:诉讼)?受理费|如不服|上述(?:调解)?协议|(?:如果?)?未按(?:照)?本(?:判决|调解书)|审{GAP}判{GAP}[长员]".replace(
@@ -55,8 +55,9 @@ _lent = re.compile(
     rf"|(?:今|现|兹)?(?:借到|借得|收到)(?:(?!还)[^,。;\n\d¥]){{0,20}}?{_IS}(?P<note>{_SUM})"
 )
 _paid_out = re.compile(
-    rf"(?:发放|放款|放贷|出借)(?:(?!还|息)[^,。;\n\d]){{0,12}}?{_IS}(?P<value>{_SUM})"
+    rf"(?:发放|放款|放贷)(?:(?!还|息)[^,。;\n\d]){{0,12}}?{_IS}(?P<value>{_SUM})"
     rf"|(?:发放|放款|放贷)了?(?P<loan>(?:上述|该笔?|前述|全部|约定的?|案涉|涉案)?(?:贷款|借款|款项)?)"
+    rf"|将(?:上述|该笔?|前述|案涉|涉案)?(?:贷款|借款)(?:本金)?{_IS}(?P<moved>{_SUM})[^,。;\n]{{0,24}}?(?:[划汇转打存]|支付|发放)"
 )
 _held_by_court = re.compile(
     rf"(?:借款|贷款|出借)的?本金(?:数额|金额)?(?:应|依法|本院)*(?:认定|确认|确定|核定)为{GAP}(?P<value>{_SUM})"
@@ -69,6 +70,8 @@ _principal = re.compile(
 _drawn = re.compile(rf"(?:分期|透支)(?:业务|款|的)?(?:本金|金额|总额){_IS}(?P<value>{_SUM})")
 _further = re.compile(rf"{GAP}[、和及]{GAP}(?P<value>{_SUM})")
 _day = re.compile(DATE)
+_and = re.compile(rf"{GAP}[、和及与,]{GAP}")
+_BEFORE_DAY = 6
 _same_day = re.compile(r"[同当][日天]")
 #: Behind a day on which nothing is lent, and before it.
 _no_loan_day = re.compile(rf"{GAP}(?:前|之前|到期|届满|还清|止|立案|起诉|归还|偿还|期间)")
@@ -76,12 +79,12 @@ _before_no_loan_day = re.compile(r"(?:[至到]|截[至止]|暂计|届满|到期�
 _noted = re.compile(
     rf"(?P<day>{DATE})(?:(?!还|诉|付|息)[^。;\n]){{0,40}}?(?:出具|书写|立下|签[订署]|写下|打)"
     r"[^。;\n]{0,30}?(?:借条|借据|欠条|欠据|借款(?:合同|协议|凭证)|贷款(?:合同|协议)|借贷合同)"
-    rf"|(?P<asked>{DATE})[^,。;\n]{{0,20}}?申请(?:办理)?[^,。;\n]{{0,10}}?(?:分期|贷款|借款|信用卡)"
+    rf"|(?P<asked>{DATE})[^。;\n]{{0,30}}?申请(?:办理)?[^,。;\n]{{0,10}}?(?:分期|贷款|借款|信用卡)"
 )
 
 _PARTS = (
     rf"(?:\d[\d.]{{0,6}}{GAP}[%‰]|百分之[{_NUMERALS}点\d.]{{1,8}}|[千万]分之[{_NUMERALS}点\d.]{{1,6}}"
-    rf"|(?:\d[\d.]{{0,4}}|[{_NUMERALS}]{{1,3}}){GAP}分(?:之?(?:\d|[{_NUMERALS}]){{1,2}}厘|半)?(?!之|期|钟|别)"
+    rf"|(?:\d[\d.]{{0,4}}|[{_NUMERALS}]{{1,3}}){GAP}分(?:(?:\d|[{_NUMERALS}]){{1,2}}厘?|半)?(?!之|期|钟|别|次|笔)"
     rf"|(?:\d[\d.]{{0,4}}|[{_NUMERALS}]{{1,3}}){GAP}厘)"
 )
 _rate = re.compile(
@@ -89,7 +92,9 @@ _rate = re.compile(
     rf"|(?:利率|利息)(?:标准)?(?:均?[为按是:]|计)?{GAP}(?P<of>[年月日](?:息|利率)?{_PARTS})"
     rf"|(?<![年月日])利率(?:标准)?(?:均?[为按是:]|计)?{GAP}(?P<plain>{_PARTS})"
 )
-_interest = re.compile(rf"(?<![年月日])(?P<value>利息{GAP}{_PARTS})")
+_interest = re.compile(
+    rf"(?<![年月日])(?:(?P<value>利息{GAP}{_PARTS})|利息(?:标准)?[按为是](?P<of>{_PARTS}))"
+)
 _agreed = re.compile(
     r"约定|载明|写明|注明|口头|承诺|执行|议定|商定|合同|协议|[借欠][条据]|利率|条子|凭证|给付利息"
 )
@@ -187,35 +192,39 @@ def _loan_of(folded: str, start: int, end: int) -> _Loan:
             clause = folded[_behind_last(",。;\n", folded, found.start()) : at]
             if _back.search(clause):
                 continue
-            if pattern is _lent or group == "value":
+            if group != "loan" or pattern is _lent:
                 loan.sums.append((at, until))
                 while further := _further.match(folded, until, end):
                     loan.sums.append(further.span("value"))
                     until = further.end()
-            day = _day_before(folded, start, found.start())
-            loan.days.extend([day] if day else [])
-    sums = paid.sums or named.sums
-    days = paid.days or named.days
+            loan.days.extend(_days_before(folded, start, found.start()))
+    named, paid = (_Loan(*(_each_once(folded, spans) for spans in loan)) for loan in (named, paid))
+    # Of several loans a text may tell how only some were paid out.
+    is_all_paid = max(map(len, paid)) >= len(named.sums)
+    sums = paid.sums if is_all_paid and paid.sums else named.sums or paid.sums
+    days = paid.days if is_all_paid and paid.days else named.days or paid.days
     if not sums:
         sums = [one.span("value") for one in islice(_drawn.finditer(folded, start, end), 1)]
     if not days:
         noted = islice(_noted.finditer(folded, start, end), _MOST_LOANS)
         days = [one.span("day" if one["day"] else "asked") for one in noted]
-    return _Loan(_each_once(folded, sums), _each_once(folded, days))
+    return _Loan(sums, _each_once(folded, days))
 
 
-def _day_before(folded: str, start: int, at: int) -> tuple[int, int] | None:
-    """The last day that a sentence names before a place, or the one before 同日."""
+def _days_before(folded: str, start: int, at: int) -> list[tuple[int, int]]:
+    """The last days that a sentence names before a place, or the one before 同日."""
     low = max(start, _behind_last("。;\n", folded, at))
+    listed: list[tuple[int, int]] = []
     for day in reversed([*_day.finditer(folded, low, at)]):
-        if not _no_loan_day.match(folded, day.end()) and not _before_no_loan_day.search(
-            folded[max(low, day.start() - 6) : day.start()]
-        ):
-            return day.span()
-    if _same_day.search(folded, low, at):
+        if listed and not _and.fullmatch(folded, day.end(), listed[0][0]):
+            return listed
+        before = folded[max(low, day.start() - _BEFORE_DAY) : day.start()]
+        if not _no_loan_day.match(folded, day.end()) and not _before_no_loan_day.search(before):
+            listed.insert(0, day.span())
+    if not listed and _same_day.search(folded, low, at):
         earlier = [*_day.finditer(folded, max(start, low - _LONGEST_CLAUSE * 3), low)]
-        return earlier[-1].span() if earlier else None
-    return None
+        listed = [one.span() for one in earlier[-1:]]
+    return listed
 
 
 def _each_once(folded: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -277,13 +286,14 @@ def find_sureties(folded: str) -> Iterator[Phrase]:
 
 
 def _full_names(folded: str, names: list[str]) -> dict[str, tuple[int, int]]:
-    """Places of names in full by their abbreviations."""
+    """The last places of names in full, by their abbreviations."""
     places: dict[str, tuple[int, int]] = {}
     for short in islice(_short.finditer(folded), _MOST_SURETIES):
         at = short.start()
         for name in names:
             if folded.endswith(name, 0, at):
-                places.setdefault(short["short"], (at - len(name), at))
+                last = folded.rfind(name)
+                places.setdefault(short["short"], (last, last + len(name)))
     return places
 
 

@@ -65,7 +65,7 @@ _heard = re.compile(rf"于(?P<value>{DATE})(?:在[^,。;\n]{{2,20}})?(?:依法|�
 _crime = re.compile(rf"犯(?P<value>(?:{HAN}|[、()]){{2,30}}?罪)(?=一案|[,、。;(])")
 _fee = re.compile(
     r"(?P<words>案件受理费|案件申请费|财产保全费|诉讼保全费|保全申请费|受理费|申请费|保全费|公告费|鉴定费)"
-    rf"(?:人民币|共计|合计|减半收取|减半|各|计|为|共)*{GAP}(?P<value>[\d,.]+{GAP}[万亿]?元)"
+    rf"(?:共计|合计|减半收取|减半|各|计|为|共)*{GAP}(?P<value>(?:人民币{GAP})?[\d,.]+{GAP}[万亿]?元)"
 )
 _opponent = re.compile("与(?:被告人?|被申请人|被上诉人)")
 #: Between the last party and the cause.
