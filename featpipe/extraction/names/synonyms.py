@@ -81,6 +81,8 @@ _of_others = tuple(
 _kind_of = re.compile(r"(?P<kind>[^\W\d_a-z]{2,12})(?P<head>保证金|违约金|利率|期限)\Z")
 #: That say nothing of the kind.
 _any_kind = re.compile(r"(?:合同|协议|租赁|租房|房屋|应[付缴交收]|[缴交支]付|[缴交]纳|[本该此])+")
+#: Of a rate, words for that of a loan.
+_lent = re.compile(r"(?:贷款|约定)(?=利率)")
 in_brackets = re.compile(r"\([^()]*\)")
 #: Behind an English name, whose last word says what it is: a supplier address is no supplier.
 _english_rest = re.compile(
@@ -201,6 +203,7 @@ def is_other_kind(label: str, names: tuple[str, ...]) -> bool:
     A synonym of theirs may be all that the two have in common; a name that is the word itself,
     保证金, is of any kind. All are folded.
     """
+    label, names = _lent.sub("借款", label), tuple(_lent.sub("借款", name) for name in names)
     found = _kind_of.search(in_brackets.sub("", label))
     if found is None or _any_kind.fullmatch(found["kind"]):
         return False

@@ -57,6 +57,7 @@ _lent = re.compile(
 _paid_out = re.compile(
     rf"(?:发放|放款|放贷)(?:(?!还|息)[^,。;\n\d]){{0,12}}?{_IS}(?P<value>{_SUM})"
     rf"|(?:发放|放款|放贷)了?(?P<loan>(?:上述|该笔?|前述|全部|约定的?|案涉|涉案)?(?:贷款|借款|款项)?)"
+    rf"|(?:转账|汇款|支付|交付|划付|打款)(?:给[^,。;\n]{{1,20}})?了?(?:借款|贷款)(?:本金)?{_IS}(?P<given>{_SUM})"
     rf"|将(?:上述|该笔?|前述|案涉|涉案)?(?:贷款|借款)(?:本金)?{_IS}(?P<moved>{_SUM})[^,。;\n]{{0,24}}?(?:[划汇转打存]|支付|发放)"
 )
 _held_by_court = re.compile(
@@ -82,6 +83,11 @@ _noted = re.compile(
     rf"|(?P<asked>{DATE})[^。;\n]{{0,30}}?申请(?:办理)?[^,。;\n]{{0,10}}?(?:分期|贷款|借款|信用卡)"
 )
 
+#: The first day of a loan's term, where nothing else tells one.
+_term = re.compile(
+    rf"(?:借款|贷款|借贷)(?:期限|期间|期)?(?:为|:|是)?[自从由]?{GAP}(?P<value>{DATE}){GAP}起?[至到-]"
+)
+
 _PARTS = (
     rf"(?:\d[\d.]{{0,6}}{GAP}[%‰]|百分之[{_NUMERALS}点\d.]{{1,8}}|[千万]分之[{_NUMERALS}点\d.]{{1,6}}"
     rf"|(?:\d[\d.]{{0,4}}|[{_NUMERALS}]{{1,3}}){GAP}分(?:(?:\d|[{_NUMERALS}]){{1,2}}厘?|半)?(?!之|期|钟|别|次|笔)"
@@ -95,6 +101,8 @@ _rate = re.compile(
 _interest = re.compile(
     rf"(?<![年月日])(?:(?P<value>利息{GAP}{_PARTS})|利息(?:标准)?[按为是](?P<of>{_PARTS}))"
 )
+#: Of a rate, the share without the words before it.
+_share = re.compile(rf"\d[\d.]{{0,6}}{GAP}[%‰]\Z")
 _agreed = re.compile(
     r"约定|载明|写明|注明|口头|承诺|执行|议定|商定|合同|协议|[借欠][条据]|利率|条子|凭证|给付利息"
 )
@@ -155,14 +163,18 @@ def find_loans(folded: str) -> Iterator[Phrase]:
     held = _held_by_court.search(folded, 0, orders[0])
     sums = [held.span("value")] if held else loan.sums
     yield from (Phrase(*span, "借款本金") for span in sums)
-    lent = {"".join(folded[slice(*span)].split()) for span in sums}
+    lent = {_bare(folded[slice(*span)]) for span in sums}
     if lent:
         for other in islice(_principal.finditer(folded), _MOST_LOANS):
-            if "".join(other["value"].split()) not in lent:
+            if _bare(other["value"]) not in lent:
                 yield Phrase(*other.span("value"), OWED)
     yield from (Phrase(*span, "借款日期") for span in loan.days)
     rates = [*_rates(folded, *facts)] or [*_rates(folded, 0, facts[1])]
-    yield from (Phrase(*span, "约定利率") for span in rates)
+    for start, end in rates:
+        yield Phrase(start, end, "约定利率")
+        share = _share.search(folded, start, end)
+        if share and share.start() > start:
+            yield Phrase(*share.span(), "借款利率")
     yield from _orders(folded, *orders)
 
 
@@ -207,7 +219,9 @@ def _loan_of(folded: str, start: int, end: int) -> _Loan:
         sums = [one.span("value") for one in islice(_drawn.finditer(folded, start, end), 1)]
     if not days:
         noted = islice(_noted.finditer(folded, start, end), _MOST_LOANS)
-        days = [one.span("day" if one["day"] else "asked") for one in noted]
+        days = [_span(one) for one in noted]
+    if not days and sums:
+        days = [one.span("value") for one in islice(_term.finditer(folded, start, end), 1)]
     return _Loan(sums, _each_once(folded, days))
 
 
@@ -215,24 +229,38 @@ def _days_before(folded: str, start: int, at: int) -> list[tuple[int, int]]:
     """The last days that a sentence names before a place, or the one before 同日."""
     low = max(start, _behind_last("。;\n", folded, at))
     listed: list[tuple[int, int]] = []
-    for day in reversed([*_day.finditer(folded, low, at)]):
-        if listed and not _and.fullmatch(folded, day.end(), listed[0][0]):
+    for day in reversed(_loan_days(folded, low, at)):
+        if listed and not _and.fullmatch(folded, day[1], listed[0][0]):
             return listed
-        before = folded[max(low, day.start() - _BEFORE_DAY) : day.start()]
-        if not _no_loan_day.match(folded, day.end()) and not _before_no_loan_day.search(before):
-            listed.insert(0, day.span())
+        listed.insert(0, day)
     if not listed and _same_day.search(folded, low, at):
-        earlier = [*_day.finditer(folded, max(start, low - _LONGEST_CLAUSE * 3), low)]
-        listed = [one.span() for one in earlier[-1:]]
+        return _loan_days(folded, max(start, low - _LONGEST_CLAUSE * 3), low)[-1:]
     return listed
+
+
+def _loan_days(folded: str, low: int, high: int) -> list[tuple[int, int]]:
+    """Days between two places without those that a loan ends on, or something else begins."""
+    return [
+        day.span()
+        for day in _day.finditer(folded, low, high)
+        if not _no_loan_day.match(folded, day.end())
+        and not _before_no_loan_day.search(
+            folded[max(low, day.start() - _BEFORE_DAY) : day.start()]
+        )
+    ]
 
 
 def _each_once(folded: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The first place of each text."""
     places: dict[str, tuple[int, int]] = {}
     for start, end in spans:
-        places.setdefault("".join(folded[start:end].split()), (start, end))
+        places.setdefault(_bare(folded[start:end]), (start, end))
     return [*places.values()]
+
+
+def _bare(value: str) -> str:
+    """A sum or a day without blanks and the name of the currency."""
+    return "".join(value.split()).removeprefix("人民币")
 
 
 def _rates(folded: str, start: int, end: int) -> Iterator[tuple[int, int]]:
