@@ -61,7 +61,7 @@ _head = re.compile(
 )
 #: What somebody says, or a court finds, behind a colon, has names of its own.
 SAYING = re.compile(
-    r"(?:查明|认定|指控|认为|诉称|辩称|陈述|供述|证实|指出|事实|理由|情况|约定|载明|写明|借款|如下)\Z"
+    r"(?:查明|认定|指控|认为|诉称|辩称|陈述|供述|证实|指出|事实|理由|(?:发放|放款|借款|贷款)情况|约定|载明|写明|借款|如下)\Z"
 )
 _blanks = re.compile(r"\s+")
 _APOSTROPHE, _NEWLINE = map(ord, "'\n")
