@@ -34,10 +34,7 @@ _ENDINGS: tuple[tuple[FieldType, str], ...] = (
             r"|[到交起止报截付还生收受立判签发基准]\w{0,3}日|(?: |^)date"
         ),
     ),
-    (
-        "percent",
-        "比例|(?<!约定)利率|税率|费率|折扣率|(?: |^)(?:interest|tax|vat|discount|commission) rate",
-    ),
+    ("percent", "比例|利率|税率|费率|折扣率|(?: |^)(?:interest|tax|vat|discount|commission) rate"),
     ("phone", "电话|电话号码|手机|手机号|手机号码|传真|(?: |^)(?:phone|telephone|fax)"),
     ("email", "邮箱|邮箱地址|电子邮件|(?: |^)e-?mail"),
     ("id", "身份证号|身份证号码|身份号码|账号|帐号|信用代码|税号|识别号"),

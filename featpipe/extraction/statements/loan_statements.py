@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from featpipe.extraction.names.bare_labels import find_defendants
 from featpipe.extraction.names.name_patterns import GAP
 from featpipe.extraction.statements.statement_words import DATE, MONEY, Phrase
+from featpipe.extraction.values.counts import find_percents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,9 +40,8 @@ _ordered = re.compile(
     r"(?:判决|裁决|裁定|调解|协议|决定)如下|如下支付令|(?:达成|作出)(?:如下|以下)(?:调解)?(?:协议|判决)"
 )
 _end_of_orders = re.compile(
-    r"(?:案件|本案)(?:诉讼)?受理费|如不服|上述(?:调解)?协议|(?:如果?)?未按(?:照)?本(?:判决|调解书)|审{GAP}判{GAP}[长员]".replace(
-        "{GAP}", GAP
-    )
+    r"(?:案件|本案)(?:诉讼)?受理费|如不服|上述(?:调解)?协议|(?:如果?)?未按(?:照)?本(?:判决|调解书)"
+    rf"|审{GAP}判{GAP}[长员]"
 )
 
 #: Before a sum or a day, of what is paid back, asked for or still owed.
@@ -88,21 +88,9 @@ _term = re.compile(
     rf"(?:借款|贷款|借贷)(?:期限|期间|期)?(?:为|:|是)?[自从由]?{GAP}(?P<value>{DATE}){GAP}起?[至到-]"
 )
 
-_PARTS = (
-    rf"(?:\d[\d.]{{0,6}}{GAP}[%‰]|百分之[{_NUMERALS}点\d.]{{1,8}}|[千万]分之[{_NUMERALS}点\d.]{{1,6}}"
-    rf"|(?:\d[\d.]{{0,4}}|[{_NUMERALS}]{{1,3}}){GAP}分(?:(?:\d|[{_NUMERALS}]){{1,2}}厘?|半)?(?!之|期|钟|别|次|笔)"
-    rf"|(?:\d[\d.]{{0,4}}|[{_NUMERALS}]{{1,3}}){GAP}厘)"
-)
-_rate = re.compile(
-    rf"(?P<value>(?:年|月|日)(?:化)?(?:利率|利息|息|利)(?:均?[为按是:]|计)?{GAP}{_PARTS})"
-    rf"|(?:利率|利息)(?:标准)?(?:均?[为按是:]|计)?{GAP}(?P<of>[年月日](?:息|利率)?{_PARTS})"
-    rf"|(?<![年月日])利率(?:标准)?(?:均?[为按是:]|计)?{GAP}(?P<plain>{_PARTS})"
-)
-_interest = re.compile(
-    rf"(?<![年月日])(?:(?P<value>利息{GAP}{_PARTS})|利息(?:标准)?[按为是](?P<of>{_PARTS}))"
-)
-#: Of a rate, the share without the words before it.
-_share = re.compile(rf"\d[\d.]{{0,6}}{GAP}[%‰]\Z")
+#: Between a rate and its number.
+_called = re.compile(rf"(?:利率|利息|息)(?:标准)?(?:均?[为按是:]|计)?{GAP}\Z")
+_LONGEST_CALLED = 10
 _agreed = re.compile(
     r"约定|载明|写明|注明|口头|承诺|执行|议定|商定|合同|协议|[借欠][条据]|利率|条子|凭证|给付利息"
 )
@@ -141,7 +129,7 @@ _for_whom = re.compile(r"[为对就]")
 _secured = re.compile(r"抵押|质押")
 #: Sureties' clauses, and names, that are looked at; and characters of a clause.
 _MOST_SURETIES, _LONGEST_CLAUSE = 200, 120
-_MOST_LOANS = 200
+_MOST_LOANS, _MOST_RATES = 200, 2000
 
 
 class _Loan(NamedTuple):
@@ -170,11 +158,7 @@ def find_loans(folded: str) -> Iterator[Phrase]:
                 yield Phrase(*other.span("value"), OWED)
     yield from (Phrase(*span, "借款日期") for span in loan.days)
     rates = [*_rates(folded, *facts)] or [*_rates(folded, 0, facts[1])]
-    for start, end in rates:
-        yield Phrase(start, end, "约定利率")
-        share = _share.search(folded, start, end)
-        if share and share.start() > start:
-            yield Phrase(*share.span(), "借款利率")
+    yield from (Phrase(*rate, "约定利率") for rate in rates)
     yield from _orders(folded, *orders)
 
 
@@ -265,13 +249,20 @@ def _bare(value: str) -> str:
 
 def _rates(folded: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Rates that are agreed on, and not those of a delay or that somebody asks for."""
-    for pattern in (_rate, _interest):
-        for found in islice(pattern.finditer(folded, start, end), _MOST_LOANS):
-            before = folded[_behind_last("。;\n", folded, found.start()) : found.start()]
-            clause = before[max(before.rfind(mark) + 1 for mark in ',("') :]
-            is_clause = not clause.strip() and folded[found.end() : found.end() + 1] in ",。;)"
-            if (is_clause or _agreed.search(before)) and not _not_agreed.search(clause):
-                yield _span(found)
+    reached = start
+    for rate in islice(find_percents(folded), _MOST_RATES):
+        if rate.start < reached or rate.end > end:
+            continue
+        low = max(rate.start - _LONGEST_CALLED, start)
+        is_named = rate.unit or folded.startswith(("利率", "利息"), rate.start)
+        if not is_named and not _called.search(folded, low, rate.start):
+            continue
+        reached = rate.end
+        before = folded[_behind_last("。;\n", folded, rate.start) : rate.start]
+        clause = before[max(before.rfind(mark) + 1 for mark in ',("') :]
+        is_clause = not clause.strip() and folded[rate.end : rate.end + 1] in ",。;)"
+        if (is_clause or _agreed.search(before)) and not _not_agreed.search(clause):
+            yield rate.start, rate.end
 
 
 def _orders(folded: str, start: int, end: int) -> Iterator[Phrase]:
