@@ -28,7 +28,8 @@ _IS = r"[^\S\n\t]?(?:[为為是按:][^\S\n\t]?)?"
 _SMALL = rf"(?:\d(?:\.\d{{1,3}})?|[{DIGIT}]|[{DIGIT}][点點][{DIGIT}])"
 _rate = re.compile(
     rf"(?:{_APART}(?P<by>[年月])(?:利率|利息?|息)|(?<![年月日])(?:利率|利息)){_IS}"
-    rf"(?:(?P<tenths>{_SMALL})[^\S\n\t]?分(?:(?P<half>半)|(?P<more>{_SMALL})[^\S\n\t]?[厘釐])?"
+    rf"(?:(?P<tenths>{_SMALL})[^\S\n\t]?分(?:(?P<half>半)|(?P<more>{_SMALL})[^\S\n\t]?[厘釐]"
+    rf"|(?P<spoken>[{DIGIT}])(?![{CHINESE_DIGIT}年月日天号个次起至]))?"
     rf"|(?P<hundredths>{_SMALL})[^\S\n\t]?[厘釐])(?![期钟鐘别別成之米克])"
 )
 _prefix = re.compile(rf"(?:{_WITH_PERIOD}|利率|利息){_IS}")
@@ -71,7 +72,12 @@ def split_period(folded: str) -> tuple[str, str]:
 def _read(match: re.Match[str]) -> Amount:
     tenth = _YEAR if match["by"] == "年" else _MONTH
     number = Decimal()
-    for part, size in (("tenths", Decimal(1)), ("more", _YEAR), ("hundredths", _YEAR)):
+    for part, size in (
+        ("tenths", Decimal(1)),
+        ("more", _YEAR),
+        ("spoken", _YEAR),
+        ("hundredths", _YEAR),
+    ):
         if match[part]:
             number += (read_number(match[part]) or Decimal()) * size
     if match["half"]:
