@@ -38,7 +38,8 @@ _before = re.compile(rf"{_WITH_PERIOD}[^\S\n\t]?\Z")
 #: Characters of the words before a rate at most.
 _MOST_BEFORE = 6
 _UNITS = {"年": "year", "月": "month", "日": "day"}
-_YEAR, _MONTH = Decimal("0.1"), Decimal("0.01")
+#: What a 分 is of a loan.
+_OF_YEAR, _OF_MONTH = Decimal("0.1"), Decimal("0.01")
 
 
 def find_rates(folded: str) -> Iterator[Amount]:
@@ -70,17 +71,14 @@ def split_period(folded: str) -> tuple[str, str]:
 
 
 def _read(match: re.Match[str]) -> Amount:
-    tenth = _YEAR if match["by"] == "年" else _MONTH
-    number = Decimal()
-    for part, size in (
-        ("tenths", Decimal(1)),
-        ("more", _YEAR),
-        ("spoken", _YEAR),
-        ("hundredths", _YEAR),
-    ):
-        if match[part]:
-            number += (read_number(match[part]) or Decimal()) * size
+    hundredths = match["more"] or match["spoken"] or match["hundredths"]
+    tenths = _number(match["tenths"]) + _number(hundredths) / 10
     if match["half"]:
-        number += Decimal("0.5")
+        tenths += Decimal("0.5")
+    key = plain(tenths * (_OF_YEAR if match["by"] == "年" else _OF_MONTH))
     unit = _UNITS.get(match["by"], "")
-    return Amount(match.start(), match.end(), plain(number * tenth), unit)
+    return Amount(match.start(), match.end(), key, unit)
+
+
+def _number(text: str | None) -> Decimal:
+    return (read_number(text) if text else None) or Decimal()
