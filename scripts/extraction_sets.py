@@ -63,14 +63,31 @@ class Task:
 
 
 def read_set(folder: Path, name: str, n_test: int, part: Part = "all") -> list[Task]:
-    """The templates of a set with their parts; the same test documents in every run."""
-    rows = read_rows(folder, name)
-    groups = groups_of(name, rows)
+    """The templates of a set with their parts; the same test documents in every run.
+
+    Where all that is held out of a set by hand would be samples, it is tested on, and the samples
+    are documents for development: of other institutions.
+    """
     by_template: dict[str, list[dict]] = defaultdict(list)
-    for row, group in zip(rows, groups, strict=True):
-        if is_in(group, part) if "split" not in row else part in {row["split"], "all"}:
-            by_template[row["template"]].append(row)
-    return [_task(template, own, n_test) for template, own in by_template.items()]
+    for row in read_part(folder, name, part):
+        by_template[row["template"]].append(row)
+    others = read_part(folder, name, "dev") if part == "held-out" and name in _BY_HAND else []
+    tasks = []
+    for template, own in by_template.items():
+        pool = [row for row in others if row["template"] == template]
+        is_small = len(own) <= _MOST_SAMPLES <= len(pool)
+        tasks.append(Task(template, pool, own) if is_small else _task(template, own, n_test))
+    return tasks
+
+
+def read_part(folder: Path, name: str, part: Part) -> list[dict]:
+    """The documents of a part of a set."""
+    rows = read_rows(folder, name)
+    return [
+        row
+        for row, group in zip(rows, groups_of(name, rows), strict=True)
+        if (is_in(group, part) if "split" not in row else part in {row["split"], "all"})
+    ]
 
 
 def read_rows(folder: Path, name: str) -> list[dict]:
