@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from test_stated_values import values_by_name
 
 from featpipe import Extractor, FieldSpec, Template
 from featpipe.extraction.statements.dividend_statements import find_dividends
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def told(text: str, words: str) -> list[str]:
+def told(text: str, *words: str) -> list[str]:
     folded = fold_width(text)
     found = sorted(find_dividends(folded))
-    return [folded[one.start : one.end] for one in found if one.words == words]
+    return [folded[one.start : one.end] for one in found if one.words in words]
 
 
 @pytest.mark.parametrize(
@@ -43,10 +44,17 @@ def told(text: str, words: str) -> list[str]:
         ("公司2021年度利润分配实施完毕。2019年度每10股派发现金红利0.80元。", []),
         ("摊薄计算的2021年度每股净收益为0.26元。", []),
         ("每股面值1元，向公众发行。公司将派发红利。", []),
+        ("每10股派现金红利由1元调整为2元。每10股派1元改为每10股派2元。", ["2元"]),
     ],
 )
 def test_what_a_share_gets_before_tax(text: str, expected: list[str]) -> None:
-    assert told(text, "每股派息") == expected
+    assert told(text, "每股派息", "每10股派息") == expected
+
+
+def test_what_ten_shares_get_is_apart_from_what_one_gets() -> None:
+    text = "每股现金红利0.15元（含税），即每10股派发现金红利1.50元（含税）。"
+    assert told(text, "每股派息") == ["0.15元"]
+    assert told(text, "每10股派息") == ["1.50元"]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +65,8 @@ def test_what_a_share_gets_before_tax(text: str, expected: list[str]) -> None:
         ("送红股9,600,000股，转增14,400,000股，派现3,840,000.00元。", ["3,840,000.00元"]),
         ("以100股（其中A股60股）为基数，合计分配利润1,250万元。", ["1,250万元"]),
         ("红利派发总额为人民币20,960,000元。", ["人民币20,960,000元"]),
+        ("公司将派发股利，首次公开发行募集资金总额100,000,000元。", []),
+        ("公司分红，共计支付股权转让款50,000,000元。", []),
         ("合计派发红利500,000元，其中A股派发300,000元，B股派发200,000元。", ["500,000元"]),
         ("派发红利后，剩余未分配利润共计126,508,331.42元。", []),
         ("近三年累计现金分红3亿元。", []),
@@ -180,13 +190,30 @@ def test_other_texts_say_nothing_of_dividends() -> None:
         "每10股送2股、转增",
         "总股本由1,000股",
         "红利1,",
+        " ",
+        "\n每股派 ",
     ],
 )
 def test_long_texts_take_no_longer_for_each_character(words: str) -> None:
-    text = words * (20_000 // len(words))
+    text = "分红每10股派1元,b股，除权" + words * (20_000 // len(words))
     started = time.perf_counter()
     list(find_dividends(text))
     assert time.perf_counter() - started < 2
+
+
+def test_other_fields_keep_what_they_had(cache: Path) -> None:
+    text = (
+        "海州公司关于诉讼和分红的公告\n\n派息金额：30,000,000元\n审理结果：驳回\n日期：2024年4月10日\n"
+        "每股现金红利0.15元，每10股派发现金红利1.50元。\n"
+    )
+    wanted = {
+        "判决结果": ["驳回"],
+        "现金股利": ["30,000,000元"],
+        "每10股分红": ["1.50元"],
+        "每股股利": ["0.15元"],
+        "发放日期": ["2024年4月10日"],
+    }
+    assert values_by_name(cache, text, wanted) == wanted
 
 
 def test_fields_are_found_by_their_names(cache: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pages import features_of
 
+from featpipe.extraction.names import synonyms
 from featpipe.extraction.names.synonyms import (
     alternatives,
     heads_of,
@@ -151,3 +152,17 @@ def test_a_sum_of_money_is_named_once_too() -> None:
 def test_a_name_may_give_a_choice(name: str, choice: tuple[str, ...]) -> None:
     assert alternatives(name) == choice
     assert {*choice} <= {*with_stems((name,))}
+
+
+def test_a_group_ends_with_its_module() -> None:
+    assert not [name for name in synonyms._ALL_NAMES if "\n" in name or ";" in name]
+    assert "判决结果" in synonyms_of(("诉讼结果",))
+    assert "判决结果" not in synonyms_of(("现金红利",))
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("法官助理", "审判长"), ("分红年度", "现金红利"), ("每10股派息", "每股派息")],
+)
+def test_a_name_of_something_else_has_other_synonyms(name: str, other: str) -> None:
+    assert other not in synonyms_of((name,))

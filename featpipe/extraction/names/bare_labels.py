@@ -106,24 +106,32 @@ def find_bare_labels(folded: str) -> tuple[BareLabel, ...]:
     return tuple(_find(folded))
 
 
-@lru_cache(maxsize=8)
 def find_bearers(folded: str) -> frozenset[str]:
     """Names behind the labels of roles, with a colon or without."""
-    found = (role["named"] or role["value"] or "" for role in _role.finditer(folded))
-    return frozenset(name for name in map(str.strip, found) if len(name) > 1)
+    return frozenset(name for name, _, _ in _bearers(folded))
 
 
-@lru_cache(maxsize=8)
 def find_defendants(folded: str) -> frozenset[str]:
     """Those of them who are sued, or drawn in, and nobody's plaintiff."""
     sides: dict[bool, set[str]] = {True: set(), False: set()}
-    for role in _role.finditer(folded):
-        words = _blanks.sub("", role["words"] or "")
-        name = (role["named"] or role["value"] or "").strip()
+    for name, words, qualifier in _bearers(folded):
         if is_party(words) or words in _SUED:
-            is_sued = words in _SUED or _sued.search(role["qualifier"] or "") is not None
-            sides[is_sued].add(name)
-    return frozenset(name for name in sides[True] - sides[False] if len(name) > 1)
+            sides[words in _SUED or _sued.search(qualifier) is not None].add(name)
+    return frozenset(sides[True] - sides[False])
+
+
+@lru_cache(maxsize=8)
+def _bearers(folded: str) -> tuple[tuple[str, str, str], ...]:
+    """Names with the words of their roles, and what brackets say of them."""
+    found = (
+        (
+            (role["named"] or role["value"] or "").strip(),
+            _blanks.sub("", role["words"] or ""),
+            role["qualifier"] or "",
+        )
+        for role in _role.finditer(folded)
+    )
+    return tuple(one for one in found if len(one[0]) > 1)
 
 
 def _find(folded: str) -> Iterator[BareLabel]:

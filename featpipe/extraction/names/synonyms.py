@@ -23,9 +23,8 @@ def _groups(names: str) -> tuple[tuple[str, ...], ...]:
 
 
 _PARTIES = _groups(common_names.PARTIES + english_names.PARTIES)
-_MARKED = _PARTIES + _groups(
-    common_names.NAMES + english_names.NAMES + news_names.NAMES + payment_names.NAMES
-)
+_MODULES = (common_names, english_names, news_names, payment_names)
+_MARKED = _PARTIES + tuple(group for module in _MODULES for group in _groups(module.NAMES))
 _GROUPS = tuple(tuple(name.removeprefix("<") for name in group) for group in _MARKED)
 _PARTY_NAMES = frozenset(name for group in _PARTIES for name in group)
 _JOINED_NAMES = frozenset(name.replace(" ", "") for name in _PARTY_NAMES)
@@ -57,11 +56,11 @@ OWN_NAMES = frozenset((
 _CARRIERS = frozenset(["项目", "工程", "合同", "标的"])
 #: Ends of names of other things than those that they are of: 合同价格形式 is no 合同价格.
 _other = re.compile(
-    r"(?:方式|形式|方法|条件|条款|依据|范围|内容|经理|主管|负责人|联系人|事务所|地点|地址|类型|性质|种类|来源|编号|号码)\Z"
+    r"(?:方式|形式|方法|条件|条款|依据|范围|内容|经理|主管|负责人|联系人|事务所|地点|地址|类型|性质|种类|来源|编号|号码|助理)\Z"
 )
 #: Behind a name in a label, of something about it: 供应商地址 is no 供应商.
 _about = re.compile(
-    r"(?:方式|形式|地点|地址|住所|类型|性质|种类|来源|编号|号码|代码|电话|传真|邮编|邮箱|账号|账户|日期|时间|金额|比例|数量|(?<![及和、与])占比|占(?:公司)?总股本"
+    r"(?:方式|形式|地点|地址|住所|类型|性质|种类|来源|编号|号码|代码|电话|传真|邮编|邮箱|账号|账户|日期|时间|年度|金额|比例|数量|(?<![及和、与])占比|占(?:公司)?总股本"
     r"|联系人|联系方式|负责人|经理|代表|代表人|律师|意见|情况|概况|简介)\Z"
 )
 #: Before a name, of another thing: 解除质押股数 and 累计质押股数 are no 质押股数.

@@ -20,6 +20,7 @@ from featpipe.extraction.statements.statement_words import (
     NUMERAL,
     SHARES,
     Phrase,
+    span_of,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _WORDS = (
 )  # fmt: skip
 #: Most characters before a value, in its sentence, that tell what it is of.
 _BEFORE = 120
-_PER = rf"每{GAP}(?:10|十|1|一)?{GAP}股"
+_PER = rf"每{GAP}(?:(?:10|十|1|一){GAP})?股"
 _GIVES = r"(?:派发?|派[送付现息]|分[派配红]|发放|支付)"
 _CASH = r"(?:现金)?(?:红利|股[利息]|分红)"
 _TAXED = r"(?:\((?:含税|税前|扣税前|人民币|含税,人民币)\))"
@@ -48,14 +49,14 @@ _plan = re.compile(
 )
 _rate = re.compile(
     rf"{_PER}(?:(?!每|税款|收益|净资产|净收益|面值|价|代扣)[^。;\n]){{0,44}}?"
-    rf"(?:派发?|派[送付现息]|分[派配红]|红利|股[利息]|现金){_TAXED}?{_IS}(?:a{GAP}股)?{GAP}(?P<value>{MONEY})"
+    rf"(?:派发?|派[送付现息]|分[派配红]|红利|股[利息]|现金){_TAXED}?{_IS}(?:a{GAP}股{GAP})?(?P<value>{MONEY})"
     rf"|(?:红利|股[利息]|派息|分红|派发|税前|含税|按)(?:\([^()\n]{{1,16}}\))?[:为是]?{_PER}"
     rf"{_TAXED}?{_IS}(?P<each>{MONEY})"
-    rf"|股{GAP}[×*x]{GAP}(?P<times>{MONEY}){GAP}[/÷]{GAP}(?:10)?{GAP}股"
+    rf"|股{GAP}[×*x]{GAP}(?P<times>{MONEY}){GAP}[/÷]{GAP}(?:10{GAP})?股"
 )
 #: Behind what each share of one class gets, what one of another does.
 _of_other_shares = re.compile(
-    rf"(?:人民币)?{_TAXED}?[,;、]{GAP}[bh]{GAP}股{GAP}(?:为|:|人民币|港币|美元)?{GAP}(?P<value>{MONEY})"
+    rf"(?:人民币)?{_TAXED}?[,;、]{GAP}[bh]{GAP}股{GAP}(?:(?:为|:|人民币|港币|美元){GAP})?(?P<value>{MONEY})"
 )
 _total = re.compile(
     rf"(?:(?:共计?|合计|总计|总额|总金额)(?:(?!每)[^。;\n\d]){{0,32}}?"
@@ -106,12 +107,17 @@ _after = re.compile(
 #: The head of a table of shares before and afterwards, and the row of all of them.
 _moved = re.compile(r"变动前[^\n]{0,60}变动后[^\n]{0,40}\n")
 _all_shares = re.compile(
-    rf"^{GAP}(?:[一二三四五\d]{{1,2}}[、.])?{GAP}(?:总股本|股份总[数额]|股本总[数额]|总股数|合计|总计|总数)(?=\W)",
+    rf"^{GAP}(?:[一二三四五\d]{{1,2}}[、.]{GAP})?(?:总股本|股份总[数额]|股本总[数额]|总股数|合计|总计|总数)(?=\W)",
     re.MULTILINE,
 )
 _in_row = re.compile(r"\d[\d,]{4,20}(?:\.00?)?股?(?![\d,.%])")
 _LONGEST_TABLE, _LONGEST_ROW = 1500, 300
-_SET = rf"(?:期|时间)?(?:\([^()\n]{{1,20}}\))?(?:均?(?:确?定|安排|预计)?[为是于在])?:?{GAP}"
+#: Behind what holds no longer.
+_CHANGED = "(?:调整|变更|更正|修改|修订|改)[为至到成]"
+_SET = (
+    rf"(?:期|时间)?(?:\([^()\n]{{1,20}}\))?"
+    rf"(?:由{GAP}{DAY}{GAP}{_CHANGED}|均?(?:确?定|安排|预计)?[为是于在])?:?{GAP}"
+)
 _MEETING = r"股东(?:周年|年度|特别)?(?:大会|会)"
 _PAYS = r"(?:划[入付拨]|发放|派[发付]|支付|汇[入至]|到账|转入|直接划|兑付)"
 _dates = (
@@ -126,7 +132,7 @@ _dates = (
     (re.compile(rf"(?:股权|权益|股份)登记日{_SET}(?P<value>{DAY})"), "股权登记日"),
     (
         re.compile(
-            rf"(?:除权{GAP}[、及和/(]{{0,2}}{GAP}(?:除?息)?\)?|除息)(?:基准)?日{_SET}(?P<value>{DAY})"
+            rf"(?:除权{GAP}(?:[、及和/(]{{1,2}}{GAP})?(?:除?息)?\)?|除息)(?:基准)?日{_SET}(?P<value>{DAY})"
         ),
         "除权除息日",
     ),
@@ -140,10 +146,14 @@ _dates = (
         "红利发放日",
     ),
 )
-_OF_FOUR = len("2024")
+_YEAR_DIGITS = 4
 #: Characters before a sum in which dividends are named.
 _NEAR = 30
-_PER_SHARE = re.compile(_PER)
+_per_share = re.compile(_PER)
+_per_ten = re.compile(rf"每{GAP}(?:10|十){GAP}股|/{GAP}10{GAP}股")
+_replaced = re.compile(rf"[^,。;\n]{{0,8}}?{_CHANGED}")
+#: Between what is told of dividends and a sum of something else.
+_other_sums = re.compile("募集|转让|货款|价款|工资|投资|借款|收入|净利润")
 _cash = re.compile(r"红利|股[利息]")
 _closed = re.compile(r"\([^()]*\)")
 #: What is still to come.
@@ -164,7 +174,7 @@ def find_dividends(folded: str) -> Iterator[Phrase]:
 
 def _years(folded: str, year: str) -> Iterator[Phrase]:
     """What the year of the plan is called, in other words, too."""
-    number = "".join(year.split())[:_OF_FOUR]
+    number = "".join(year.split())[:_YEAR_DIGITS]
     for found in _plan.finditer(folded):
         if "".join(found["value"].split()).startswith(number):
             yield Phrase(*found.span("value"), "分红年度")
@@ -174,26 +184,30 @@ def _amounts(folded: str, year: str) -> Iterator[Phrase]:
     """What a share gets before tax, and the sum of all; what is told to be neither is only cash."""
     known = set()
     for found in _rate.finditer(folded):
-        start, end = _span(found)
+        start, end = span_of(found)
         if _is_large(folded[start:end]):
             continue
         known.add(start)
         before = _before(folded, found.start())
-        if not _is_net(before) and not _is_of_other_year(before, year):
+        is_past = _is_of_other_year(before, year) or _replaced.match(folded, end)
+        if not _is_net(before) and not is_past:
+            words = "每10股派息" if _per_ten.search(found[0]) else "每股派息"
             other = _of_other_shares.match(folded, end)
             spans = [(start, end), *([other.span("value")] if other else [])]
-            yield from (Phrase(*span, "每股派息") for span in spans)
+            yield from (Phrase(*span, words) for span in spans)
     for found in _total.finditer(folded):
         start, end = found.span("value")
         before = _before(folded, found.start())
         near = before[-_NEAR:]
-        if start in known or not _paid_out.search(near + found[0]):
+        told = near + found[0]
+        cues = [cue.end() for cue in _paid_out.finditer(told)]
+        if start in known or not cues or _other_sums.search(told, cues[-1]):
             continue
         if _is_large(folded[start:end]):
             is_part = _others_paid.search(_closed.sub("", before))
             if not is_part and not _is_of_other_year(before, year):
                 yield Phrase(start, end, "现金红利总额")
-        elif not _PER_SHARE.search(near) and _cash.search(found[0]):
+        elif not _per_share.search(near) and _cash.search(found[0]):
             yield Phrase(start, end, "现金红利")
 
 
@@ -204,16 +218,16 @@ def _shares(folded: str) -> Iterator[Phrase]:
             if found[group] and not _is_large(found[group]):
                 yield Phrase(*found.span(group), "送转股数")
     bases = [
-        _span(found)
+        span_of(found)
         for found in _base.finditer(folded)
-        if not _taken_off.search(_before(folded, _span(found)[0]))
+        if not _taken_off.search(_before(folded, span_of(found)[0]))
     ]
     if not bases:
-        bases = [_span(found) for found in _counted.finditer(folded)]
+        bases = [span_of(found) for found in _counted.finditer(folded)]
     if not bases and "基数" in folded:
-        bases = [_span(found) for found in _capital.finditer(folded)][:1]
+        bases = [span_of(found) for found in _capital.finditer(folded)][:1]
     yield from (Phrase(*span, "派息基数") for span in bases)
-    after = [_span(found) for found in _after.finditer(folded)]
+    after = [span_of(found) for found in _after.finditer(folded)]
     yield from (Phrase(*span, "变动后总股本") for span in after or _of_table(folded))
 
 
@@ -233,17 +247,12 @@ def _of_table(folded: str) -> Iterator[tuple[int, int]]:
 def _days(folded: str) -> Iterator[Phrase]:
     for pattern, words in _dates:
         for found in pattern.finditer(folded):
-            start, end = _span(found)
+            start, end = span_of(found)
             before = _before(folded, start)
             if words == "股东大会日期" and _coming.search(before):
                 continue
             if not _past.search(before):
                 yield Phrase(start, end, words)
-
-
-def _span(found: re.Match[str]) -> tuple[int, int]:
-    """Of the one group of a match that is there."""
-    return next(found.span(n) for n in range(1, found.re.groups + 1) if found[n] is not None)
 
 
 def _before(folded: str, at: int) -> str:
@@ -266,7 +275,7 @@ def _is_net(before: str) -> bool:
 
 def _is_of_other_year(before: str, year: str) -> bool:
     """Whether a sentence tells of a year before that of the plan."""
-    number = "".join(year.split())[:_OF_FOUR]
+    number = "".join(year.split())[:_YEAR_DIGITS]
     told = _of_year.findall(before)
     is_other = bool(told) and not "".join(told[-1].split()).startswith(number)
     return is_other or _past.search(before) is not None

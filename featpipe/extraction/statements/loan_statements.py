@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.extraction.names.bare_labels import find_defendants
 from featpipe.extraction.names.name_patterns import GAP
-from featpipe.extraction.statements.statement_words import DATE, MONEY, Phrase
+from featpipe.extraction.statements.statement_words import DATE, MONEY, Phrase, span_of
 from featpipe.extraction.values.counts import find_percents
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 #: What a principal is called that is not that of the loan, but what is left of it.
 OWED = "尚欠本金"
 #: A text without one of them tells of no loan.
-_WORDS = ("借", "贷", "透支", "分期")
+_WORDS = ("借款", "借贷", "贷款", "借条", "借据", "出借", "透支", "信用卡")
 _NUMERALS = "一二两三四五六七八九十百千万亿零〇壹贰叁肆伍陆柒捌玖拾"
 _SUM = rf"(?:{MONEY}|(?:人民币)?[{_NUMERALS}]{{1,14}}元整?|(?<![\d,.])\d[\d.]{{0,8}}万(?=[,。;]))"
-_IS = rf"(?:为|是|共计|合计|总计|计|共|:|现金|本金|了|的)*{GAP}"
+_IS = rf"(?:为|是|共计|合计|总计|计|共|:|现金|本金|了|的){{0,4}}{GAP}"
 
 #: Parts of a judgment: what the court finds, what it thinks of it, what it orders, what follows.
 _found_by_court = re.compile(
@@ -203,7 +203,7 @@ def _loan_of(folded: str, start: int, end: int) -> _Loan:
         sums = [one.span("value") for one in islice(_drawn.finditer(folded, start, end), 1)]
     if not days:
         noted = islice(_noted.finditer(folded, start, end), _MOST_LOANS)
-        days = [_span(one) for one in noted]
+        days = [span_of(one) for one in noted]
     if not days and sums:
         days = [one.span("value") for one in islice(_term.finditer(folded, start, end), 1)]
     return _Loan(sums, _each_once(folded, days))
@@ -270,15 +270,15 @@ def _orders(folded: str, start: int, end: int) -> Iterator[Phrase]:
     is_first = True
     for item in _item.finditer(folded, start, end):
         owed = _owed.search(folded, *item.span())
-        before = folded[item.start() : _span(owed)[0]] if owed else ""
+        before = folded[item.start() : span_of(owed)[0]] if owed else ""
         if owed and not _of_another.search(before) and (is_first or "本金" in before):
-            yield Phrase(*_span(owed), "判决本金")
+            yield Phrase(*span_of(owed), "判决本金")
             is_first = False
     for since in islice(_since.finditer(folded, start, end), _MOST_LOANS):
         low, high = _behind_last("\n", folded, since.start()), folded.find("\n", since.end())
         near = folded[max(low, start) : high if high >= 0 else len(folded)]
         if _interest_told.search(near):
-            yield Phrase(*_span(since), "利息起算日")
+            yield Phrase(*span_of(since), "利息起算日")
             return
 
 
@@ -327,11 +327,6 @@ def _subjects(folded: str, cue: int, names: list[str]) -> list[tuple[int, str]]:
     high = for_whom.start() if for_whom else cue
     found = ((folded.find(name, low, high), name) for name in names)
     return [(at, name) for at, name in found if at >= 0]
-
-
-def _span(found: re.Match[str]) -> tuple[int, int]:
-    """Of the one named group of a match that is there."""
-    return next(found.span(name) for name, value in found.groupdict().items() if value)
 
 
 def _behind_last(marks: str, folded: str, at: int) -> int:

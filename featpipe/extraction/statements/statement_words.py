@@ -28,6 +28,11 @@ class Statement(NamedTuple):
     labels: dict[str, str]
 
 
+def span_of(found: re.Match[str]) -> tuple[int, int]:
+    """Of the first named group of a match that is there."""
+    return next(found.span(name) for name, value in found.groupdict().items() if value)
+
+
 NUMERAL = r"[〇零○o一二三四五六七八九十\d]"
 DATE = rf"(?:\d{{4}}|{NUMERAL}{{4}}){GAP}年{GAP}{NUMERAL}{{1,3}}{GAP}月{GAP}{NUMERAL}{{1,3}}{GAP}日"
 #: So, or in digits parted by marks, as tables have it.

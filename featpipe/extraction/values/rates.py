@@ -26,10 +26,12 @@ _WITH_PERIOD = rf"{_APART}(?P<by>[年月日])(?:化?(?:利率|收益率)|利息?
 #: Between what is stated and how much.
 _IS = r"[^\S\n\t]?(?:[为為是按:][^\S\n\t]?)?"
 _SMALL = rf"(?:\d(?:\.\d{{1,3}})?|[{DIGIT}]|[{DIGIT}][点點][{DIGIT}])"
+#: A last digit without a word, as in 月息2分5; none of 2分5次付清.
+_SPOKEN = rf"[\d{DIGIT}](?![\d.%‰{CHINESE_DIGIT}年月日天号个次期笔起至])"
 _rate = re.compile(
     rf"(?:{_APART}(?P<by>[年月])(?:利率|利息?|息)|(?<![年月日])(?:利率|利息)){_IS}"
-    rf"(?:(?P<tenths>{_SMALL})[^\S\n\t]?分(?:(?P<half>半)|(?P<more>{_SMALL})[^\S\n\t]?[厘釐]"
-    rf"|(?P<spoken>[{DIGIT}])(?![{CHINESE_DIGIT}年月日天号个次起至]))?"
+    rf"(?:(?P<tenths>{_SMALL})[^\S\n\t]?分(?:(?P<half>半)"
+    rf"|(?P<more>{_SMALL})[^\S\n\t]?[厘釐](?P<third>{_SPOKEN})?|(?P<spoken>{_SPOKEN}))?"
     rf"|(?P<hundredths>{_SMALL})[^\S\n\t]?[厘釐])(?![期钟鐘别別成之米克])"
 )
 _prefix = re.compile(rf"(?:{_WITH_PERIOD}|利率|利息){_IS}")
@@ -72,7 +74,7 @@ def split_period(folded: str) -> tuple[str, str]:
 
 def _read(match: re.Match[str]) -> Amount:
     hundredths = match["more"] or match["spoken"] or match["hundredths"]
-    tenths = _number(match["tenths"]) + _number(hundredths) / 10
+    tenths = _number(match["tenths"]) + _number(hundredths) / 10 + _number(match["third"]) / 100
     if match["half"]:
         tenths += Decimal("0.5")
     key = plain(tenths * (_OF_YEAR if match["by"] == "年" else _OF_MONTH))
