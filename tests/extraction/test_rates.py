@@ -58,6 +58,15 @@ def test_a_share_is_read_with_its_period(text: str, key: str, unit: str) -> None
     assert (value.key, value.unit) == (key, unit)
 
 
+@pytest.mark.parametrize(
+    "text", ["不超过年利率6%", "年利率不超过6%", "不超过月息2分", "年利率6%以下"]
+)
+def test_a_rate_may_have_a_bound(text: str) -> None:
+    assert read_value(text, "percent").bound == "<="
+    found = list(find_values(fold_width(f"约定{text}，"), "percent"))
+    assert {one.value.bound for one in found} == {"<="}
+
+
 def test_a_rate_by_the_year_is_none_by_the_month() -> None:
     year, month = (read_value(text, "percent") for text in ("年利率1%", "月利率1%"))
     assert not year.means(month)

@@ -6,6 +6,7 @@ All patterns run on text of unchanged length (``fold_width``), so a match is a s
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -192,8 +193,14 @@ def find_percents(folded: str) -> Iterator[Amount]:
     Keys are fractions of one.
     """
     shares = list(_find_shares(folded))
-    rates = [*find_rates(folded), *with_period(folded, shares)]
-    return iter(sorted([*rates, *shares], key=lambda a: a.start) if rates else shares)
+    rates = [
+        replace(rate, bound=bound_at(folded, rate.start, rate.end) or rate.bound)
+        for rate in (*find_rates(folded), *with_period(folded, shares))
+    ]
+    # What bounds a rate bounds its share: 不超过年利率6%.
+    bounds = {rate.end: rate.bound for rate in rates}
+    shares = [replace(share, bound=bounds.get(share.end, share.bound)) for share in shares]
+    return iter(sorted([*rates, *shares], key=lambda a: a.start))
 
 
 def _find_shares(folded: str) -> Iterator[Amount]:
@@ -206,10 +213,12 @@ def _find_shares(folded: str) -> Iterator[Amount]:
 
 def read_percent(folded: str) -> Amount | None:
     """A whole text as a share or rate; ``0.085`` without a sign is a fraction of one."""
-    if rate := read_rate(folded):
-        return rate
-    unit, body = split_period(folded)
-    bound, body = split_bound(body)
+    outer, body = split_bound(folded)
+    if rate := read_rate(body):
+        return replace(rate, start=0, end=len(folded), bound=outer)
+    unit, body = split_period(body)
+    inner, body = split_bound(body)
+    bound = outer or inner
     match = _percent.fullmatch(body)
     if match:
         amount = _read_percent(match)
