@@ -4,7 +4,7 @@ Made and checked by ``make_performance_table.py``, of results in ``data/benchmar
 
     scripts/eval_extraction.py --json values.json --part held-out --entities --samples 5 20
                                --sets fddc_hetong fewfc_base sroie cuad freezes trades
-                               pledges thefts news
+                               pledges repurchases dividends loans thefts news
     scripts/eval_institutions.py --json institutions.json
     scripts/eval_ner.py --json entities.json
     scripts/eval_retrieval.py --json retrieval.json
@@ -41,7 +41,10 @@ class Wording:
     """What :data:`MEANINGS` are scores of, in their order."""
 
 
-VALUE_SETS = ("fddc", "fewfc", "sroie", "cuad", "freezes", "trades", "pledges", "thefts", "news")
+VALUE_SETS = (
+    "fddc", "fewfc", "sroie", "cuad", "freezes", "trades", "pledges", "repurchases", "dividends",
+    "loans", "thefts", "news",
+)  # fmt: skip
 VALUE_SAMPLES = (5, 20)
 #: How a field is known, by keys of ``eval_institutions``.
 INSTITUTIONS = ("names", "other_k3", "other_k5", "same_k3", "same_k5")
@@ -65,7 +68,8 @@ ENGLISH = Wording(
     sets=(
         "announcements of contracts", "events in sentences", "English receipts",
         "English contracts", "freezes and pledges of shares", "purchases and sales of shares",
-        "pledges and releases of shares", "case facts of thefts", "short news of companies",
+        "pledges and releases of shares", "repurchases of shares", "dividends",
+        "judgments about loans", "case facts of thefts", "short news of companies",
     ),
     samples="{name}, {k} samples",
     institution_heads=(
@@ -92,7 +96,8 @@ CHINESE = Wording(
     heads=("文档", "F1（95 %）", "概率 .9 及以上者的正确率", "其占比", "校准误差", "记录的 F1"),
     sets=(
         "合同公告", "句子中的事件", "英文收据", "英文合同", "股份冻结与质押公告", "股份增减持公告",
-        "股份质押与解除质押公告", "盗窃案件事实", "公司短新闻",
+        "股份质押与解除质押公告", "股份回购公告", "分红公告", "借款案件裁判文书", "盗窃案件事实",
+        "公司短新闻",
     ),
     samples="{name}，{k} 个样本",
     institution_heads=(
