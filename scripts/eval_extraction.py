@@ -15,14 +15,15 @@ only thing told about a field is its name. A draw is a seed: the same samples in
 pieces measured apart (``--keep`` adds a line for each set, K and draw) can be merged into one.
 
 What the package ships of earlier templates (``learn_confidence.py``) was learnt on the part ``dev``
-of these sets; a table of anything but ``--part held-out`` says that its set is seen. Nine sets are
-ours and measured where they are asked for; nothing is learnt from them. ``freezes``
+of these sets; a table of anything but ``--part held-out`` says that its set is seen. Eleven sets
+are ours and measured where they are asked for; nothing is learnt from them. ``freezes``
 (``freeze_documents.py``) has documents with several records, ``parties`` (``party_documents.py``)
 contracts and judgments that list the same details of several parties, ``thefts`` case facts, and
 ``trades`` announcements of shares that holders bought or sold, several records in many of them;
 ``repurchases`` those of shares that companies bought back, ``pledges`` of those that holders
 pledged or released; ``news`` is short news of companies, ``dividends`` are announcements of them,
-``loans`` judgments and settlements about loans.
+``loans`` judgments and settlements about loans, ``guarantees`` announcements of those that
+companies give, several in many of them, ``labour`` awards and judgments about employment.
 
 By default words, shapes and layout are all there is. With ``--entities`` the built-in model names
 persons, organisations and the like, as it does when a cache is built. With ``--vectors`` the

@@ -11,7 +11,8 @@ users (``wider``, ``unseen``), invented by people who had not seen the code. Wha
 ``judgments`` and ``contracts`` was looked at while labels and phrases were written, and then that
 of ``wider``; of ``mixed`` the tables of five documents. ``unseen`` was only measured, but for three
 values that were seen by chance, and so were the held-out parts of ``thefts``, ``trades``,
-``pledges``, ``repurchases``, ``news``, ``dividends`` and ``loans`` (``eval_extraction.py``).
+``pledges``, ``repurchases``, ``news``, ``dividends`` and ``loans``, and all of ``guarantees`` and
+``labour`` (``eval_extraction.py``).
 
 A template names the fields of one document and nothing else. Values are equal if they are the same
 text without blanks, or mean the same amount, date, share or telephone number.
@@ -58,7 +59,9 @@ if TYPE_CHECKING:
     Stated = Mapping[str, Sequence[str]]
 
 HELD_OUT = ("thefts", "trades", "pledges", "repurchases", "news", "dividends", "loans")
-SETS = ("judgments", "contracts", "mixed", "wider", "unseen", *HELD_OUT)
+#: Of which no part was looked at.
+UNREAD = ("guarantees", "labour")
+SETS = ("judgments", "contracts", "mixed", "wider", "unseen", *HELD_OUT, *UNREAD)
 LEARNT_SETS = ("judgments", "contracts", "wider", "freezes")
 #: Fields of other documents that each is asked for, and their share of all.
 _N_ABSENT, _ABSENT = 12, 0.25
@@ -120,8 +123,8 @@ def main() -> None:
 
 def read_written(name: str) -> list[dict]:
     """The documents of a set, with text and fields."""
-    if name in HELD_OUT:
-        return read_part(ROOT, name, "held-out")
+    if name in (*HELD_OUT, *UNREAD):
+        return read_part(ROOT, name, "held-out" if name in HELD_OUT else "all")
     return list(read_lines(ROOT / "data" / "without_samples" / f"{name}.jsonl"))
 
 

@@ -46,6 +46,8 @@ _BY_HAND = {
     "news": "company_news",
     "dividends": "dividend_announcements",
     "loans": "loan_judgments",
+    "guarantees": "guarantee_announcements",
+    "labour": "labour_decisions",
 }
 SETS = (*LEARNT_SETS, *_WRITTEN, *_BY_HAND)
 SHORT = {"fddc_hetong": "fddc", "fewfc_base": "fewfc"}

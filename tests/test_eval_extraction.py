@@ -52,7 +52,18 @@ def test_a_set_that_weights_were_learnt_on_is_marked(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    "name", ["thefts", "trades", "repurchases", "pledges", "news", "dividends", "loans"]
+    "name",
+    [
+        "thefts",
+        "trades",
+        "repurchases",
+        "pledges",
+        "news",
+        "dividends",
+        "loans",
+        "guarantees",
+        "labour",
+    ],
 )
 def test_sets_by_hand_have_parts_of_other_institutions(name: str) -> None:
     from extraction_sets import groups_of, read_part, read_set
