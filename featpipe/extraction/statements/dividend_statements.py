@@ -63,7 +63,7 @@ _total = re.compile(
     rf"|(?<!股){_GIVES}(?:现金|人民币)*(?:红利|股[利息]|分红)?(?:总额|金额|款)?(?:共计|合计|约)?{_TAXED}?{_IS})"
     rf"(?P<value>{MONEY})"
 )
-_paid_out = re.compile(r"派[发现送付息]|分派|分红|红利|股利|股息|(?<!未)(?<!供)(?<!可)分配")
+_of_dividends = re.compile(r"派[发现送付息]|分派|分红|红利|股利|股息|(?<!未)(?<!供)(?<!可)分配")
 _others_paid = re.compile(
     r"未分配利润[^,。;]*\Z|可供?分配|其中|累计|分别|回购金额|[abh]股[^,。;]{0,4}\Z"
 )
@@ -200,7 +200,7 @@ def _amounts(folded: str, year: str) -> Iterator[Phrase]:
         before = _before(folded, found.start())
         near = before[-_NEAR:]
         told = near + found[0]
-        cues = [cue.end() for cue in _paid_out.finditer(told)]
+        cues = [cue.end() for cue in _of_dividends.finditer(told)]
         if start in known or not cues or _other_sums.search(told, cues[-1]):
             continue
         if _is_large(folded[start:end]):

@@ -18,6 +18,7 @@ from featpipe.extraction.names.bare_labels import find_defendants
 from featpipe.extraction.names.name_patterns import GAP
 from featpipe.extraction.statements.statement_words import DATE, MONEY, Phrase, span_of
 from featpipe.extraction.values.counts import find_percents
+from featpipe.extraction.values.numbers import CHINESE_DIGIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
 OWED = "尚欠本金"
 #: A text without one of them tells of no loan.
 _WORDS = ("借款", "借贷", "贷款", "借条", "借据", "出借", "透支", "信用卡")
-_NUMERALS = "一二两三四五六七八九十百千万亿零〇壹贰叁肆伍陆柒捌玖拾"
-_SUM = rf"(?:{MONEY}|(?:人民币)?[{_NUMERALS}]{{1,14}}元整?|(?<![\d,.])\d[\d.]{{0,8}}万(?=[,。;]))"
+#: 五万元整 and 5万, too.
+_SUM = (
+    rf"(?:{MONEY}|(?:人民币)?[{CHINESE_DIGIT}万亿]{{1,14}}元整?"
+    r"|(?<![\d,.])\d[\d.]{0,8}万(?=[,。;]))"
+)
 _IS = rf"(?:为|是|共计|合计|总计|计|共|:|现金|本金|了|的){{0,4}}{GAP}"
 
 #: Parts of a judgment: what the court finds, what it thinks of it, what it orders, what follows.
