@@ -22,7 +22,7 @@ def _groups(names: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(name.strip() for name in group.split(",")) for group in groups)
 
 
-_PARTIES = _groups(common_names.PARTIES + english_names.PARTIES)
+_PARTIES = _groups(common_names.PARTIES) + _groups(english_names.PARTIES)
 _MODULES = (common_names, english_names, news_names, payment_names)
 _MARKED = _PARTIES + tuple(group for module in _MODULES for group in _groups(module.NAMES))
 _GROUPS = tuple(tuple(name.removeprefix("<") for name in group) for group in _MARKED)

@@ -20,6 +20,7 @@ from featpipe.extraction.statements.statement_words import (
     NUMERAL,
     SHARES,
     Phrase,
+    behind_last,
     span_of,
 )
 
@@ -165,18 +166,22 @@ _coming = re.compile(
 def find_dividends(folded: str) -> Iterator[Phrase]:
     """Those of a text, each place once."""
     if any(word in folded for word in _WORDS):
-        year = next((found["value"] for found in _plan.finditer(folded)), "")
+        year = next((_digits(found["value"]) for found in _plan.finditer(folded)), "")
         yield from _years(folded, year)
         yield from _amounts(folded, year)
         yield from _shares(folded)
         yield from _days(folded)
 
 
+def _digits(year: str) -> str:
+    """The four of a year, whatever follows."""
+    return "".join(year.split())[:_YEAR_DIGITS]
+
+
 def _years(folded: str, year: str) -> Iterator[Phrase]:
     """What the year of the plan is called, in other words, too."""
-    number = "".join(year.split())[:_YEAR_DIGITS]
     for found in _plan.finditer(folded):
-        if "".join(found["value"].split()).startswith(number):
+        if _digits(found["value"]).startswith(year):
             yield Phrase(*found.span("value"), "分红年度")
 
 
@@ -256,9 +261,8 @@ def _days(folded: str) -> Iterator[Phrase]:
 
 
 def _before(folded: str, at: int) -> str:
-    """What its sentence has before a place, behind a bracket that is still open."""
-    low = max(at - _BEFORE, 0)
-    return folded[max(low, *(folded.rfind(mark, low, at) + 1 for mark in "。;\n")) : at]
+    """What its sentence has before a place."""
+    return folded[behind_last("。;\n", folded, at, _BEFORE) : at]
 
 
 def _is_large(number: str) -> bool:
@@ -275,7 +279,6 @@ def _is_net(before: str) -> bool:
 
 def _is_of_other_year(before: str, year: str) -> bool:
     """Whether a sentence tells of a year before that of the plan."""
-    number = "".join(year.split())[:_YEAR_DIGITS]
     told = _of_year.findall(before)
-    is_other = bool(told) and not "".join(told[-1].split()).startswith(number)
+    is_other = bool(told) and not _digits(told[-1]).startswith(year)
     return is_other or _past.search(before) is not None

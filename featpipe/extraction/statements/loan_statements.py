@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.extraction.names.bare_labels import find_defendants
 from featpipe.extraction.names.name_patterns import GAP
-from featpipe.extraction.statements.statement_words import DATE, MONEY, Phrase, span_of
+from featpipe.extraction.statements.statement_words import (
+    DATE,
+    MONEY,
+    Phrase,
+    behind_last,
+    span_of,
+)
 from featpipe.extraction.values.counts import find_percents
 from featpipe.extraction.values.numbers import CHINESE_DIGIT
 
@@ -76,7 +82,7 @@ _drawn = re.compile(rf"(?:分期|透支)(?:业务|款|的)?(?:本金|金额|总�
 _further = re.compile(rf"{GAP}[、和及]{GAP}(?P<value>{_SUM})")
 _day = re.compile(DATE)
 _and = re.compile(rf"{GAP}[、和及与,]{GAP}")
-_BEFORE_DAY = 6
+_BEFORE_DAY, _BEFORE_SAME_DAY = 6, 360
 _same_day = re.compile(r"[同当][日天]")
 #: Behind a day on which nothing is lent, and before it.
 _no_loan_day = re.compile(rf"{GAP}(?:前|之前|到期|届满|还清|止|立案|起诉|归还|偿还|期间)")
@@ -132,7 +138,7 @@ _jointly = re.compile(r"承担(?:连带|共同)(?:清偿|还款|偿还|给付|�
 _for_whom = re.compile(r"[为对就]")
 _secured = re.compile(r"抵押|质押")
 #: Sureties' clauses, and names, that are looked at; and characters of a clause.
-_MOST_SURETIES, _LONGEST_CLAUSE = 200, 120
+_MOST_SURETIES, _FAR = 200, 240
 _MOST_LOANS, _MOST_RATES = 200, 2000
 
 
@@ -189,7 +195,7 @@ def _loan_of(folded: str, start: int, end: int) -> _Loan:
         for found in islice(pattern.finditer(folded, start, end), _MOST_LOANS):
             group = next((name for name, value in found.groupdict().items() if value), "loan")
             at, until = found.span(group)
-            clause = folded[_behind_last(",。;\n", folded, found.start()) : at]
+            clause = folded[behind_last(",。;\n", folded, found.start(), _FAR) : at]
             if _back.search(clause):
                 continue
             if group != "loan" or pattern is _lent:
@@ -215,14 +221,14 @@ def _loan_of(folded: str, start: int, end: int) -> _Loan:
 
 def _days_before(folded: str, start: int, at: int) -> list[tuple[int, int]]:
     """The last days that a sentence names before a place, or the one before 同日."""
-    low = max(start, _behind_last("。;\n", folded, at))
+    low = max(start, behind_last("。;\n", folded, at, _FAR))
     listed: list[tuple[int, int]] = []
     for day in reversed(_loan_days(folded, low, at)):
         if listed and not _and.fullmatch(folded, day[1], listed[0][0]):
             return listed
         listed.insert(0, day)
     if not listed and _same_day.search(folded, low, at):
-        return _loan_days(folded, max(start, low - _LONGEST_CLAUSE * 3), low)[-1:]
+        return _loan_days(folded, max(start, low - _BEFORE_SAME_DAY), low)[-1:]
     return listed
 
 
@@ -262,7 +268,7 @@ def _rates(folded: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         if not is_named and not _called.search(folded, low, rate.start):
             continue
         reached = rate.end
-        before = folded[_behind_last("。;\n", folded, rate.start) : rate.start]
+        before = folded[behind_last("。;\n", folded, rate.start, _FAR) : rate.start]
         clause = before[max(before.rfind(mark) + 1 for mark in ',("') :]
         is_clause = not clause.strip() and folded[rate.end : rate.end + 1] in ",。;)"
         if (is_clause or _agreed.search(before)) and not _not_agreed.search(clause):
@@ -279,7 +285,7 @@ def _orders(folded: str, start: int, end: int) -> Iterator[Phrase]:
             yield Phrase(*span_of(owed), "判决本金")
             is_first = False
     for since in islice(_since.finditer(folded, start, end), _MOST_LOANS):
-        low, high = _behind_last("\n", folded, since.start()), folded.find("\n", since.end())
+        low, high = behind_last("\n", folded, since.start(), _FAR), folded.find("\n", since.end())
         near = folded[max(low, start) : high if high >= 0 else len(folded)]
         if _interest_told.search(near):
             yield Phrase(*span_of(since), "利息起算日")
@@ -322,7 +328,7 @@ def _full_names(folded: str, names: list[str]) -> dict[str, tuple[int, int]]:
 
 def _subjects(folded: str, cue: int, names: list[str]) -> list[tuple[int, str]]:
     """Names in the clause before a place, and before 为 or behind 由."""
-    low = _behind_last(",。;:\n", folded, cue)
+    low = behind_last(",。;:\n", folded, cue, _FAR)
     if _secured.search(folded, low, cue):
         return []
     by = folded.rfind("由", low, cue)
@@ -331,9 +337,3 @@ def _subjects(folded: str, cue: int, names: list[str]) -> list[tuple[int, str]]:
     high = for_whom.start() if for_whom else cue
     found = ((folded.find(name, low, high), name) for name in names)
     return [(at, name) for at, name in found if at >= 0]
-
-
-def _behind_last(marks: str, folded: str, at: int) -> int:
-    """The place behind the last of some marks, no farther than a long clause."""
-    low = max(at - _LONGEST_CLAUSE * 2, 0)
-    return max(low, *(folded.rfind(mark, low, at) + 1 for mark in marks)) if at else 0

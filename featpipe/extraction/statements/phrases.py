@@ -41,7 +41,11 @@ from featpipe.extraction.values.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from featpipe.extraction.values.text import Compact
+
+    Finder = Callable[[str], Iterator[Phrase]]
 
 #: Characters at the beginning that a heading is among, and at the end that a date is among.
 _HEAD, _TAIL = 300, 400
@@ -134,8 +138,8 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     kind = _kind_of(head)
     if kind is not None:
         found = {kind, *_of_heading(head), *_of_case(folded)}
-        found |= {*_in_sentences(folded, find_orders, find_facts, find_insolvencies)}
-        found |= {*_in_sentences(folded, find_loans, are_wrapped=True)}
+        told = _in_sentences(folded, find_orders, find_facts, find_insolvencies, wrapped=find_loans)
+        found |= {*told}
     elif _notice.search(titles):
         found = {*_last_date(folded, "公告日期"), *_signing(folded), *_of_notice(head)}
         for company in find_company(folded):
@@ -144,16 +148,17 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
                 company,
                 *(company._replace(words=w) for does, w in acts if does.search(folded)),
             }
-        found |= {*_in_sentences(folded, find_statements, find_announced)}
-        found |= {*_in_sentences(folded, find_dividends, are_wrapped=True)}
+        told = _in_sentences(folded, find_statements, find_announced, wrapped=find_dividends)
+        found |= {*told}
     elif _contract.search(titles):
         found = {*_of_contract(folded), *_in_sentences(folded, find_statements)}
     else:
         found = {*_last_date(folded, "落款日期"), *_signing(folded)}
-        of_more = (find_statements, find_news) if "\n" in folded.strip() else ()
-        found |= {*_in_sentences(folded, find_facts, *of_more)}
-        if of_more:
-            found |= {*_in_sentences(folded, find_dividends, are_wrapped=True)}
+        if "\n" in folded.strip():
+            of_more = (find_facts, find_statements, find_news)
+            found |= {*_in_sentences(folded, *of_more, wrapped=find_dividends)}
+        else:
+            found |= {*_in_sentences(folded, find_facts)}
         near = matches_near(_issued, folded, places_of(("印发",), folded), _LONGEST_DATE, 2)
         found |= {Phrase(*one.span("value"), "印发日期") for one in near}
     found |= {*_of_letter(folded)}
@@ -162,19 +167,22 @@ def find_phrases(folded: str) -> tuple[Phrase, ...]:
     return tuple(sorted(found))
 
 
-def _in_sentences(
-    folded: str, *finders: Callable[[str], Iterator[Phrase]], are_wrapped: bool = False
-) -> Iterator[Phrase]:
+def _in_sentences(folded: str, *finders: Finder, wrapped: Finder | None = None) -> Iterator[Phrase]:
     """What is found without the blanks that set off numbers: 完成 2 亿元融资.
 
     Args:
         folded: a text.
         finders: of statements.
-        are_wrapped: whether sentences go on in the next line.
+        wrapped: one whose sentences may go on in the next line.
 
     """
     closed = close_spacing(folded)
-    closed = close_wraps(closed) if are_wrapped else closed
+    yield from _found_in(closed, finders)
+    if wrapped:
+        yield from _found_in(close_wraps(closed), (wrapped,))
+
+
+def _found_in(closed: Compact, finders: Iterable[Finder]) -> Iterator[Phrase]:
     for find in finders:
         for one in find(closed.text):
             if one.start < one.end:

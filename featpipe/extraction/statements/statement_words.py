@@ -33,6 +33,12 @@ def span_of(found: re.Match[str]) -> tuple[int, int]:
     return next(found.span(name) for name, value in found.groupdict().items() if value)
 
 
+def behind_last(marks: str, folded: str, end: int, most: int) -> int:
+    """The place behind the last of some marks before another place, so many characters at most."""
+    low = max(end - most, 0)
+    return max(low, *(folded.rfind(mark, low, end) + 1 for mark in marks))
+
+
 NUMERAL = r"[〇零○o一二三四五六七八九十\d]"
 DATE = rf"(?:\d{{4}}|{NUMERAL}{{4}}){GAP}年{GAP}{NUMERAL}{{1,3}}{GAP}月{GAP}{NUMERAL}{{1,3}}{GAP}日"
 #: So, or in digits parted by marks, as tables have it.

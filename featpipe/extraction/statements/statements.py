@@ -27,6 +27,7 @@ from featpipe.extraction.statements.statement_words import (
     REMARK,
     SHARES,
     Phrase,
+    behind_last,
 )
 
 if TYPE_CHECKING:
@@ -200,20 +201,23 @@ def _matches(folded: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
     if "质押" in folded:
         for owned in _owned.finditer(folded):
             at = owned.start()
-            owner = _owner.search(folded, _behind_last(_CLAUSE_ENDS, folded, at), at)
+            owner = _owner.search(
+                folded, behind_last(_CLAUSE_ENDS, folded, at, _LONGEST_CLAUSE), at
+            )
             if owner:
                 yield owner, {"name": "出质人"}
 
 
 def _is_past(folded: str, match: re.Match[str]) -> bool:
     """Whether the sentence tells what was announced before: 公司曾于, 此前."""
-    start = _behind_last(_SENTENCE_ENDS, folded, match.start())
+    start = behind_last(_SENTENCE_ENDS, folded, match.start(), _LONGEST_CLAUSE)
     return _past.search(folded, start, match.end()) is not None
 
 
 def _is_said_before(pattern: re.Pattern[str], folded: str, at: int) -> bool:
     """Whether the sentence has a pattern before a place."""
-    return pattern.search(folded[_behind_last(_SENTENCE_ENDS, folded, at) : at]) is not None
+    start = behind_last(_SENTENCE_ENDS, folded, at, _LONGEST_CLAUSE)
+    return pattern.search(folded[start:at]) is not None
 
 
 def whole_name(folded: str, start: int, end: int) -> tuple[int, int]:
@@ -237,16 +241,10 @@ def _definitions(folded: str) -> Iterator[tuple[str, int, int]]:
     """Abbreviations, each with the place of the name in full before it."""
     for defined in islice(_defined.finditer(folded), _MOST_DEFINED):
         end = defined.start()
-        low = max(_behind_last(_CLAUSE_ENDS, folded, end), end - _LONGEST_NAME)
+        low = max(behind_last(_CLAUSE_ENDS, folded, end, _LONGEST_CLAUSE), end - _LONGEST_NAME)
         named = _named.search(folded, low, end)
         if named:
             yield defined["short"], *whole_name(folded, *named.span("name"))
-
-
-def _behind_last(marks: str, folded: str, end: int) -> int:
-    """The place behind the last of some marks before another place, no farther than a clause."""
-    low = max(end - _LONGEST_CLAUSE, 0)
-    return max(low, *(folded.rfind(mark, low, end) + 1 for mark in marks))
 
 
 def _full_names(folded: str) -> dict[str, tuple[int, int]]:

@@ -197,6 +197,8 @@ def find_percents(folded: str) -> Iterator[Amount]:
         replace(rate, bound=bound_at(folded, rate.start, rate.end) or rate.bound)
         for rate in (*find_rates(folded), *with_period(folded, shares))
     ]
+    if not rates:
+        return iter(shares)
     # What bounds a rate bounds its share: 不超过年利率6%.
     bounds = {rate.end: rate.bound for rate in rates}
     shares = [replace(share, bound=bounds.get(share.end, share.bound)) for share in shares]

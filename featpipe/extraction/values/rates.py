@@ -19,9 +19,9 @@ from featpipe.extraction.values.numbers import CHINESE_DIGIT, DIGIT, plain, read
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-#: What is stated, and for how long: 年利率, 月息; a 利率 without a period may stand for it.
-#: No day's, of a date: 利息 behind 2020年, 5月1日 or 上月 has no period.
+#: Before a period that is none of a date: 利息 behind 2020年, 5月1日 or 上月 has no period.
 _APART = rf"(?<![\d{CHINESE_DIGIT}上下本近半全当末])"
+#: What is stated, and for how long: 年利率, 月息.
 _WITH_PERIOD = rf"{_APART}(?P<by>[年月日])(?:化?(?:利率|收益率)|利息?|息)"
 #: Between what is stated and how much.
 _IS = r"[^\S\n\t]?(?:[为為是按:][^\S\n\t]?)?"
